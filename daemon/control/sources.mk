@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The control socket and the metrics.
+control_sources = \
+	control/control.h \
+	$(NULL)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* The NBD server: listeners, and event loops that own connections.
+ *
+ * A few threads run an epoll loop each; a connection belongs to one from
+ * accept to close.  A loop parses requests in batches, hands reads to the
+ * pager, and answers a batch with one sendmsg straight from the cache.
+ * It never hashes, never waits, and stops reading from a connection whose
+ * requests or replies in flight have reached their limits.
+ */
+#ifndef BP_FRONT_H
+#define BP_FRONT_H
+
+#include <stddef.h>
+
+#include "lib/error.h"
+
+struct front;
+struct pager;
+struct options;
+
+/* Open the listeners of OPTIONS and start the loops; accepts nothing
+ * until front_run.  All borrowed.
+ */
+int front_new (struct front **ret_front, const struct options *options,
+               struct pager *pager, struct bp_error *err);
+
+/* Start accepting clients; returns at once. */
+void front_run (struct front *front);
+
+/* Stop accepting, let replies in flight be sent for at most GRACE_S
+ * seconds, then close every connection and remove the sockets.  Blocks.
+ */
+void front_stop (struct front *front, unsigned grace_s);
+void front_free (struct front *front);
+
+#endif /* BP_FRONT_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* blobpagerd's command line, parsed once in main and const afterwards. */
+#ifndef BP_OPTIONS_H
+#define BP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/merkle.h"
+
+/* One --listen. */
+struct listen_option {
+  char *path;      /* unix: path of the socket; NULL for TCP. */
+  mode_t mode;     /* unix: mode of the socket, default 0600. */
+  gid_t gid;       /* unix: group, (gid_t) -1 to leave it. */
+  char *host;      /* tcp: host or address. */
+  char *port;      /* tcp: port or service. */
+};
+
+/* One --pin=TAG=ROOT: TAG is served only while it names ROOT. */
+struct pin_option {
+  char *tag;
+  struct bp_root root;
+};
+
+/* All strings are owned by the struct; it lives as long as the program. */
+struct options {
+  const char *store;       /* --store, or NULL. */
+  const char *driver_uri;  /* --driver, or NULL. */
+  struct listen_option *listens;
+  size_t nr_listens;
+  const char *control;     /* Path of the control socket. */
+  uint64_t cache_bytes;    /* --cache-size. */
+  bool profile_auto;       /* --profile=auto. */
+  uint64_t replay_rate;    /* Bytes a second; 0: no limit. */
+  unsigned driver_timeout; /* Seconds. */
+  struct pin_option *pins;
+  size_t nr_pins;
+  const char *pidfile;     /* Or NULL. */
+  bool check;
+  bool verbose;
+};
+
+/* Parse, or print usage and exit 2 (0 for --help and --version). */
+void options_parse (struct options *options, int argc, char *argv[]);
+
+#endif /* BP_OPTIONS_H */

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Cache, exports and reads; the driver, its lanes and the verifier.
+pager_sources = \
+	pager/driver.h \
+	pager/fetcher.h \
+	pager/pager.h \
+	$(NULL)
