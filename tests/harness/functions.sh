@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced by every shell test:  . "$srcdir/harness/functions.sh"
+#
+# Gives a private directory $tmp (the current one), cleaned up together
+# with every process that was started here, and the verbs below.
+# Exit status 77 means skipped.
+
+set -e -u -o pipefail
+
+# Unix socket paths are short: stay near the root of the file system.
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/bp.XXXXXX")
+cd "$tmp"
+
+cleanup_commands=()
+
+# cleanup_fn CMD ARG...: run it when the test ends, last added first.
+cleanup_fn ()
+{
+  cleanup_commands=("$(printf '%q ' "$@")" "${cleanup_commands[@]}")
+}
+
+run_cleanups ()
+{
+  local status=$? command
+  set +e
+  trap - EXIT
+  for command in "${cleanup_commands[@]}"; do eval "$command"; done
+  if [ $status -ne 0 ] && [ $status -ne 77 ]; then
+    for log in "$tmp"/*.log; do
+      [ -s "$log" ] && { echo "--- ${log##*/}"; tail -50 "$log"; }
+    done
+  fi
+  cd /
+  rm -rf "$tmp"
+  exit $status
+}
+trap run_cleanups EXIT
+trap 'exit 1' INT TERM
+
+# fail TEXT...: the test has failed, and why.
+fail ()
+{
+  echo "FAILED: $*"
+  exit 1
+}
+
+# skip TEXT...
+skip ()
+{
+  echo "skipped: $*"
+  exit 77
+}
+
+# requires CMD ARG...: skip unless it succeeds.
+requires ()
+{
+  "$@" > /dev/null 2>&1 || skip "needs: $*"
+}
+
+# wait_until SECONDS CMD ARG...: until CMD succeeds.
+wait_until ()
+{
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" 2> /dev/null; do
+    [ $SECONDS -lt $end ] || fail "timed out waiting for: $*"
+    read -r -t 0.02 <> <(:) || :
+  done
+}
+
+# stop_process PIDFILE-OR-PID: terminate and reap; harmless if gone.
+stop_process ()
+{
+  local pid=$1
+  [ -e "$pid" ] && pid=$(cat "$pid")
+  kill "$pid" 2> /dev/null || return 0
+  wait_until 20 process_is_gone "$pid"
+}
+
+process_is_gone ()
+{
+  # A zombie of ours is gone, too.
+  ! kill -0 "$1" 2> /dev/null || grep -q '^State:.*Z' "/proc/$1/status"
+}
+
+# start_blobpagerd ARG...: with a listener $sock and a control socket
+# $control; returns when it is ready.  Its log is blobpagerd.log.
+start_blobpagerd ()
+{
+  sock=$tmp/sock control=$tmp/control
+  rm -f "$tmp/blobpagerd.pid"
+  blobpagerd --listen=unix:"$sock" --control="$control" \
+    --pidfile="$tmp/blobpagerd.pid" "$@" 2>> "$tmp/blobpagerd.log" &
+  blobpagerd_pid=$!
+  cleanup_fn stop_process "$blobpagerd_pid"
+  wait_until 30 blobpagerd_is_ready_or_dead
+  [ -e "$tmp/blobpagerd.pid" ] || fail "blobpagerd did not start"
+}
+
+blobpagerd_is_ready_or_dead ()
+{
+  [ -e "$tmp/blobpagerd.pid" ] || process_is_gone "$blobpagerd_pid"
+}
+
+stop_blobpagerd ()
+{
+  stop_process "$blobpagerd_pid"
+  wait "$blobpagerd_pid"
+}
+
+# uri EXPORT: of the daemon that start_blobpagerd started.
+uri ()
+{
+  echo "nbd+unix:///$1?socket=$sock"
+}
+
+# start_driver ARG...: nbdkit with the plugin on socket $driver; ARGs are
+# the plugin's parameters, or nbdkit's options before them.
+start_driver ()
+{
+  driver=$tmp/driver
+  rm -f "$tmp/driver.pid"
+  "${BLOBPAGER_NBDKIT:-nbdkit}" -f -U "$driver" -P "$tmp/driver.pid" \
+    "${driver_options[@]}" "$BLOBPAGER_PLUGIN" "$@" \
+    2>> "$tmp/driver.log" &
+  driver_pid=$!
+  cleanup_fn stop_process "$driver_pid"
+  wait_until 30 test -e "$tmp/driver.pid"
+}
+driver_options=()
+
+# random_file FILE BYTES SEED: reproducible incompressible bytes.
+random_file ()
+{
+  openssl enc -aes-128-ctr -nosalt -pbkdf2 -pass "pass:$3" \
+    -in /dev/zero 2> /dev/null | head -c "$2" > "$1" || :
+  [ "$(stat -c %s "$1")" = "$2" ] || fail "random_file: $1 is short"
+}
+
+# text_file FILE BYTES SEED: reproducible compressible bytes.
+text_file ()
+{
+  { seq "$3" 1000000000 || :; } 2> /dev/null | head -c "$2" > "$1" || :
+}
+
+# sha_of FILE
+sha_of ()
+{
+  sha256sum < "$1" | cut -d ' ' -f 1
+}
+
+# sha_of_uri URI: of the whole export, copied with nbdcopy.
+sha_of_uri ()
+{
+  nbdcopy "$1" - | sha256sum | cut -d ' ' -f 1
+}
+
+# expect_equal WHAT WANTED GOT
+expect_equal ()
+{
+  [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"
+}
+
+# expect_fail STATUS CMD ARG...: CMD must exit with STATUS; its standard
+# error is in err.log.
+expect_fail ()
+{
+  local wanted=$1 got=0
+  shift
+  "$@" > out.log 2> err.log || got=$?
+  [ "$got" = "$wanted" ] || fail "exit status $got, wanted $wanted: $*"
+}

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Other people's programs as our clients, one small script each.
+
+interop_scripts = \
+	$(NULL)
+
+TESTS += $(interop_scripts)
+EXTRA_DIST += $(interop_scripts)

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Tests of threaded code: plain programs, so that they run under
+# ThreadSanitizer, where Criterion does not start.
+# Exit status 0: passed, 1: failed, 77: skipped.
