@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
 # Sourced by every shell test:  . "$srcdir/harness/functions.sh"
 #
 # Gives a private directory $tmp (the current one), cleaned up together
@@ -12,6 +13,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/bp.XXXXXX")
 cd "$tmp"
 
 cleanup_commands=()
+sanitizer_reports='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error: '
 
 # cleanup_fn CMD ARG...: run it when the test ends, last added first.
 cleanup_fn ()
@@ -25,6 +27,10 @@ run_cleanups ()
   set +e
   trap - EXIT
   for command in "${cleanup_commands[@]}"; do eval "$command"; done
+  if grep -qsE "$sanitizer_reports" "$tmp"/*.log; then
+    echo "FAILED: a sanitizer reported"
+    status=1
+  fi
   if [ $status -ne 0 ] && [ $status -ne 77 ]; then
     for log in "$tmp"/*.log; do
       [ -s "$log" ] && { echo "--- ${log##*/}"; tail -50 "$log"; }

@@ -3,4 +3,6 @@
 
 EXTRA_DIST += \
 	harness/functions.sh \
+	harness/nbdkit-sanitized.sh \
+	harness/sanitizer-log.sh \
 	$(NULL)
