@@ -60,6 +60,12 @@ void driver_observe (struct driver *driver,
 int driver_wait_ready (struct driver *driver, unsigned timeout_s,
                        struct bp_error *err);
 
+/* Shutdown begins: whatever is under way or asked from now on, fetches
+ * and slow requests alike, fails with -ESHUTDOWN as soon as may be, so
+ * that those who wait for the driver can be joined.
+ */
+void driver_shut_down (struct driver *driver);
+
 /* End the session, fail what is under way with -ESHUTDOWN, stop the
  * captive nbdkit, join all threads.
  */

@@ -32,6 +32,8 @@ enum fetch_class {
 
 /* Who needs blobs to stay open: one for each export in use and for each
  * replay.  When the last user of a blob is freed its key is closed.
+ * Fetches and opens under way for a user that is freed go on without its
+ * claim.
  */
 struct fetch_user;
 struct fetch_user *fetcher_user_new (struct fetcher *fetcher);

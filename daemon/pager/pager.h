@@ -193,7 +193,9 @@ struct pin_set_counts {
 };
 void pin_set_count (struct pin_set *pins, struct pin_set_counts *ret_counts);
 
-/* Unpin everything. */
+/* Unpin everything.  Prefetches under way go on; their DONE is still
+ * called, and what they bring is not pinned.
+ */
 void pin_set_free (struct pin_set *pins);
 
 /* Page in and pin the window of ROOT (a blob of BLOB_SIZE bytes) that

@@ -30,8 +30,13 @@ int profiles_new (struct profiles **ret_profiles,
                   const struct options *options, struct pager *pager,
                   struct driver *driver, struct bp_error *err);
 
-/* Shutdown: abort every recording, stop every replay without waiting for
- * it to drain.
+/* Shutdown begins: every recording is aborted, every replay ends without
+ * being waited for, and whoever waits in a function here gets -ESHUTDOWN.
+ */
+void profiles_shut_down (struct profiles *profiles);
+
+/* Nobody is inside a function of this header any more.  (A slow request
+ * may be: shut the driver down first.)
  */
 void profiles_free (struct profiles *profiles);
 
