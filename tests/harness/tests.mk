@@ -2,7 +2,18 @@
 # Shared by the tests: shell functions, and C helpers.
 
 EXTRA_DIST += \
+	data/README \
+	data/images.tsv \
+	data/merkle.tsv \
+	data/profile.tsv \
 	harness/functions.sh \
 	harness/nbdkit-sanitized.sh \
 	harness/sanitizer-log.sh \
+	$(NULL)
+
+# Reading vectors and making bytes: add it to a test's LDADD.
+noinst_LTLIBRARIES += harness/libharness.la
+harness_libharness_la_SOURCES = \
+	harness/vectors.c \
+	harness/vectors.h \
 	$(NULL)

@@ -3,9 +3,15 @@
 
 unit_programs = \
 	unit/test-base \
+	unit/test-merkle \
+	unit/test-merkle-verify \
 	$(NULL)
 
 unit_test_base_SOURCES = unit/test-base.c
+unit_test_merkle_SOURCES = unit/test-merkle.c
+unit_test_merkle_LDADD = harness/libharness.la $(LDADD)
+unit_test_merkle_verify_SOURCES = unit/test-merkle-verify.c
+unit_test_merkle_verify_LDADD = harness/libharness.la $(LDADD)
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
