@@ -20,7 +20,7 @@
  *    0  i32 status    4  u32 0    8  u64 length of all of it
  *   16  the op's reply, on success
  *
- * This file and session-proto.c are the only place that knows these
+ * This file and session-proto-*.c are the only place that knows these
  * bytes.  Decoders check everything that can be checked without state.
  *
  * Threads: pure functions.
