@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: BSD-3-Clause
-# Recording and replay.
-profile_sources = \
-	profile/profile.h \
-	$(NULL)
+	profile/auto-rule.c \
+	profile/auto-rule.h \
+	profile/flight.c \
+	profile/flight.h \
+	profile/rate-limit.c \
+	profile/rate-limit.h \

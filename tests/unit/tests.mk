@@ -2,6 +2,9 @@
 # Unit tests: Criterion, one file per module, named after it.
 
 unit_programs = \
+	unit/test-auto-rule \
+	unit/test-flight \
+	unit/test-rate-limit \
 	unit/test-base \
 	unit/test-merkle \
 	unit/test-merkle-verify \
@@ -12,6 +15,10 @@ unit_test_merkle_SOURCES = unit/test-merkle.c
 unit_test_merkle_LDADD = harness/libharness.la $(LDADD)
 unit_test_merkle_verify_SOURCES = unit/test-merkle-verify.c
 unit_test_merkle_verify_LDADD = harness/libharness.la $(LDADD)
+
+unit_test_auto_rule_SOURCES = unit/test-auto-rule.c
+unit_test_flight_SOURCES = unit/test-flight.c
+unit_test_rate_limit_SOURCES = unit/test-rate-limit.c
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
