@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Recording and replay.
 profile_sources = \
 	profile/auto-rule.c \
 	profile/auto-rule.h \
@@ -11,4 +12,8 @@ profile_sources = \
 	profile/rate-limit.h \
 	profile/recording.c \
 	profile/recording.h \
+	profile/replay.c \
+	profile/replay.h \
+	profile/replay-plan.c \
+	profile/replay-plan.h \
 	$(NULL)
