@@ -44,15 +44,15 @@ write_line (const char *level, const char *fmt, va_list args)
   errno = saved;
 }
 
-#define DEFINE_LOG(function, level)  \
-  void                               \
-  function (const char *fmt, ...)    \
-  {                                  \
-    va_list args;                    \
-                                     \
-    va_start (args, fmt);            \
-    write_line (level, fmt, args);   \
-    va_end (args);                   \
+#define DEFINE_LOG(function, level) \
+  void                              \
+  function (const char *fmt, ...)   \
+  {                                 \
+    va_list args;                   \
+                                    \
+    va_start (args, fmt);           \
+    write_line (level, fmt, args);  \
+    va_end (args);                  \
   }
 
 DEFINE_LOG (log_error, "")

@@ -23,10 +23,10 @@ void log_info (const char *fmt, ...) __attribute__ ((format (printf, 1, 2)));
 extern bool log_is_verbose; /* Set once by log_init. */
 void log_debug_line (const char *fmt, ...)
   __attribute__ ((format (printf, 1, 2)));
-#define log_debug(...)                              \
-  do {                                              \
-    if (__builtin_expect (log_is_verbose, false))   \
-      log_debug_line (__VA_ARGS__);                 \
+#define log_debug(...)                            \
+  do {                                            \
+    if (__builtin_expect (log_is_verbose, false)) \
+      log_debug_line (__VA_ARGS__);               \
   } while (0)
 
 /* Log and exit (1); for main.c and options.c only. */

@@ -44,15 +44,15 @@ enum metric {
 #define X(name, type, help) METRIC_##name,
   METRICS (X)
 #undef X
-    NR_METRICS
+  NR_METRICS
 };
 
 extern _Atomic uint64_t metrics[NR_METRICS];
 
-#define METRIC_ADD(name, n) \
+#define METRIC_ADD(name, n)                                \
   atomic_fetch_add_explicit (&metrics[METRIC_##name], (n), \
                              memory_order_relaxed)
-#define METRIC_SUB(name, n) \
+#define METRIC_SUB(name, n)                                \
   atomic_fetch_sub_explicit (&metrics[METRIC_##name], (n), \
                              memory_order_relaxed)
 #define METRIC_GET(name) \
