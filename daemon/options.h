@@ -9,15 +9,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "lib/error.h"
 #include "lib/merkle.h"
 
 /* One --listen. */
 struct listen_option {
-  char *path;      /* unix: path of the socket; NULL for TCP. */
-  mode_t mode;     /* unix: mode of the socket, default 0600. */
-  gid_t gid;       /* unix: group, (gid_t) -1 to leave it. */
-  char *host;      /* tcp: host or address. */
-  char *port;      /* tcp: port or service. */
+  char *path;  /* unix: path of the socket; NULL for TCP. */
+  mode_t mode; /* unix: mode of the socket, default 0600. */
+  gid_t gid;   /* unix: group, (gid_t) -1 to leave it. */
+  char *host;  /* tcp: host or address. */
+  char *port;  /* tcp: port or service. */
 };
 
 /* One --pin=TAG=ROOT: TAG is served only while it names ROOT. */
@@ -28,23 +29,49 @@ struct pin_option {
 
 /* All strings are owned by the struct; it lives as long as the program. */
 struct options {
-  const char *store;       /* --store, or NULL. */
-  const char *driver_uri;  /* --driver, or NULL. */
+  const char *store;      /* --store, or NULL. */
+  const char *driver_uri; /* --driver, or NULL. */
   struct listen_option *listens;
   size_t nr_listens;
+  unsigned nr_systemd_fds; /* Listening sockets from systemd, descriptors
+                              3, 4, …; 0 if there are none. */
   const char *control;     /* Path of the control socket. */
+  bool control_is_default; /* Its directory is made if it is absent. */
   uint64_t cache_bytes;    /* --cache-size. */
   bool profile_auto;       /* --profile=auto. */
   uint64_t replay_rate;    /* Bytes a second; 0: no limit. */
   unsigned driver_timeout; /* Seconds. */
   struct pin_option *pins;
   size_t nr_pins;
-  const char *pidfile;     /* Or NULL. */
+  const char *pidfile; /* Or NULL. */
   bool check;
   bool verbose;
 };
 
-/* Parse, or print usage and exit 2 (0 for --help and --version). */
+/* Parse.  Prints one line on standard error and exits 2 for a command line
+ * that is wrong; prints and exits 0 for --help, --version and
+ * --long-options.
+ */
 void options_parse (struct options *options, int argc, char *argv[]);
+
+/* The rows of the table in options.c, for --long-options and the tests. */
+struct option_row {
+  const char *name; /* Without its dashes. */
+  const char *arg;  /* What its value is called; NULL if it takes none. */
+  const char *help; /* One line. */
+  /* Store VALUE (NULL without ARG) in OPTIONS.  0, or -EINVAL with ERR's
+   * message, or with an empty one: "could not parse 'VALUE'".
+   */
+  int (*set) (struct options *options, const char *value,
+              struct bp_error *err);
+};
+
+/* The values, in option-values.c; each as option_row.set. */
+int set_listen (struct options *options, const char *value,
+                struct bp_error *err);
+int set_driver (struct options *options, const char *value,
+                struct bp_error *err);
+int set_pin (struct options *options, const char *value,
+             struct bp_error *err);
 
 #endif /* BP_OPTIONS_H */

@@ -2,4 +2,6 @@
 # The control socket and the metrics.
 control_sources = \
 	control/control.h \
+	control/control-path.c \
+	control/control-path.h \
 	$(NULL)

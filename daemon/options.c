@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* blobpagerd's command line.
+ *
+ * One table names every option; parsing, --help and --long-options are
+ * made from it, and tests/check-docs.sh compares it with blobpagerd(8).
+ * The synopsis that --help prints is man/synopsis-blobpagerd.txt, which
+ * the manual page includes.
+ *
+ * An option is written --name=VALUE or --name VALUE, in full.  A command
+ * line that is wrong costs one line on standard error and exit status 2.
+ *
+ * Threads: main only, before any other starts.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/control/control-path.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/synopsis.h"
+#include "daemon/systemd.h"
+#include "lib/base/range.h"
+#include "lib/base/size.h"
+
+#define MIN_CACHE_BYTES (UINT64_C (64) << 20)
+#define DEFAULT_CACHE_BYTES (UINT64_C (256) << 20)
+
+enum {
+  DEFAULT_DRIVER_TIMEOUT = 30, /* Seconds. */
+  MAX_DRIVER_TIMEOUT = 24 * 60 * 60,
+  EXIT_USAGE = 2,
+};
+
+static void __attribute__ ((format (printf, 1, 2), noreturn))
+usage_error (const char *fmt, ...)
+{
+  va_list args;
+
+  fputs ("blobpagerd: ", stderr);
+  va_start (args, fmt);
+  vfprintf (stderr, fmt, args);
+  va_end (args);
+  fputc ('\n', stderr);
+  exit (EXIT_USAGE);
+}
+
+static int
+set_store (struct options *options, const char *value, struct bp_error *err)
+{
+  (void) err;
+  options->store = value;
+  return *value == '\0' ? -EINVAL : 0;
+}
+
+static int
+set_control (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  (void) err;
+  options->control = value;
+  return *value == '\0' ? -EINVAL : 0;
+}
+
+static int
+set_pidfile (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  (void) err;
+  options->pidfile = value;
+  return *value == '\0' ? -EINVAL : 0;
+}
+
+static int
+set_cache_size (struct options *options, const char *value,
+                struct bp_error *err)
+{
+  const int r = bp_size_parse (value, &options->cache_bytes);
+
+  if (r == 0 && options->cache_bytes < MIN_CACHE_BYTES)
+    return bp_error_set (err, -EINVAL, "'%s' is less than 64M", value);
+  return r;
+}
+
+static int
+set_profile (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  options->profile_auto = strcmp (value, "auto") == 0;
+  if (!options->profile_auto && strcmp (value, "off") != 0)
+    return bp_error_set (err, -EINVAL, "'%.80s' is neither auto nor off",
+                         value);
+  return 0;
+}
+
+static int
+set_replay_rate (struct options *options, const char *value,
+                 struct bp_error *err)
+{
+  (void) err;
+  return bp_size_parse (value, &options->replay_rate);
+}
+
+static int
+set_driver_timeout (struct options *options, const char *value,
+                    struct bp_error *err)
+{
+  uint64_t seconds;
+
+  (void) err;
+  if (bp_number_parse (value, 1, MAX_DRIVER_TIMEOUT, &seconds) < 0)
+    return -EINVAL;
+  options->driver_timeout = (unsigned) seconds;
+  return 0;
+}
+
+static int
+set_check (struct options *options, const char *value, struct bp_error *err)
+{
+  (void) value;
+  (void) err;
+  options->check = true;
+  return 0;
+}
+
+static int
+set_verbose (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  (void) value;
+  (void) err;
+  options->verbose = true;
+  return 0;
+}
+
+static int print_help (struct options *options, const char *value,
+                       struct bp_error *err);
+static int print_version (struct options *options, const char *value,
+                          struct bp_error *err);
+static int print_long_options (struct options *options, const char *value,
+                               struct bp_error *err);
+
+/* A row without help is hidden. */
+/* clang-format off */
+static const struct option_row rows[] = {
+  { "store", "DIR",
+    "serve the images of this store, through an nbdkit of our own",
+    set_store },
+  { "driver", "URI",
+    "serve the images of an nbdkit-blobpager-plugin that runs elsewhere",
+    set_driver },
+  { "listen", "ADDRESS",
+    "serve NBD clients on unix:PATH or tcp:HOST:PORT; may be repeated",
+    set_listen },
+  { "control", "PATH",
+    "the control socket, for blobpager status and blobpager profile",
+    set_control },
+  { "cache-size", "SIZE",
+    "memory for verified bytes, at least 64M [256M]",
+    set_cache_size },
+  { "profile", "auto|off",
+    "record and replay what each image reads at its start [auto]",
+    set_profile },
+  { "replay-rate", "SIZE",
+    "bytes a second that replay may fetch, 0 for no limit [0]",
+    set_replay_rate },
+  { "driver-timeout", "SECONDS",
+    "how long a client waits for the driver before it gets an error [30]",
+    set_driver_timeout },
+  { "pin", "TAG=ROOT",
+    "serve TAG only while it names this image root; may be repeated",
+    set_pin },
+  { "pidfile", "PATH",
+    "written when ready to serve, removed on exit",
+    set_pidfile },
+  { "check", NULL,
+    "read the configuration, open the store or driver, and exit",
+    set_check },
+  { "verbose", NULL, "log what happens, not only what fails", set_verbose },
+  { "help", NULL, "print this text and exit", print_help },
+  { "version", NULL, "print the version and exit", print_version },
+  { "long-options", NULL, NULL, print_long_options },
+};
+/* clang-format on */
+
+static int __attribute__ ((noreturn))
+print_help (struct options *options, const char *value, struct bp_error *err)
+{
+  char left[32];
+
+  (void) options;
+  (void) value;
+  (void) err;
+  printf ("Serve disk images over NBD, every byte verified.\n\n%s\n"
+          "Options:\n\n",
+          blobpagerd_synopsis);
+  for (size_t i = 0; i < ARRAY_LEN (rows); i++) {
+    if (rows[i].help == NULL)
+      continue;
+    snprintf (left, sizeof left, "--%s%s%s", rows[i].name,
+              rows[i].arg != NULL ? "=" : "",
+              rows[i].arg != NULL ? rows[i].arg : "");
+    printf ("  %-24s  %s\n", left, rows[i].help);
+  }
+  puts ("\nExamples:\n\n"
+        "  blobpager import --store=/var/lib/images --name=debian disk.img\n"
+        "  blobpagerd --store=/var/lib/images"
+        " --listen=unix:/tmp/blobpager.sock\n"
+        "  nbdinfo 'nbd+unix:///debian?socket=/tmp/blobpager.sock'\n"
+        "  blobpager status\n\n"
+        "Please read the blobpagerd(8) manual page for the rest.");
+  exit (EXIT_SUCCESS);
+}
+
+static int __attribute__ ((noreturn))
+print_version (struct options *options, const char *value,
+               struct bp_error *err)
+{
+  (void) options;
+  (void) value;
+  (void) err;
+  puts ("blobpagerd " PACKAGE_VERSION);
+  exit (EXIT_SUCCESS);
+}
+
+static int __attribute__ ((noreturn))
+print_long_options (struct options *options, const char *value,
+                    struct bp_error *err)
+{
+  (void) options;
+  (void) value;
+  (void) err;
+  for (size_t i = 0; i < ARRAY_LEN (rows); i++)
+    if (rows[i].help != NULL)
+      printf ("--%s\n", rows[i].name);
+  exit (EXIT_SUCCESS);
+}
+
+/* The row of the option that ARG (behind its dashes) names up to "=". */
+static const struct option_row *
+find_row (const char *arg)
+{
+  const size_t len = strcspn (arg, "=");
+
+  for (size_t i = 0; i < ARRAY_LEN (rows); i++)
+    if (strlen (rows[i].name) == len && memcmp (rows[i].name, arg, len) == 0)
+      return &rows[i];
+  return NULL;
+}
+
+/* Parse the option at ARGV[0]; NEXT may be its value.  Returns how many
+ * words it took.
+ */
+static int
+parse_option (struct options *options, const char *arg, const char *next)
+{
+  const struct option_row *row =
+    strncmp (arg, "--", 2) == 0 ? find_row (arg + 2) : NULL;
+  const char *equals = strchr (arg, '=');
+  const char *value = equals != NULL ? equals + 1 : NULL;
+  struct bp_error err = { 0 };
+  int words = 1;
+
+  if (row == NULL)
+    usage_error ("unknown %s '%s' (see blobpagerd --help)",
+                 arg[0] == '-' ? "option" : "argument", arg);
+  if (row->arg == NULL && value != NULL)
+    usage_error ("--%s: takes no value", row->name);
+  if (row->arg != NULL && value == NULL) {
+    if (next == NULL)
+      usage_error ("--%s: needs a value, %s", row->name, row->arg);
+    value = next;
+    words = 2;
+  }
+  if (row->set (options, value, &err) < 0) {
+    if (err.msg[0] != '\0')
+      usage_error ("--%s: %s", row->name, err.msg);
+    usage_error ("--%s: could not parse '%s'", row->name, value);
+  }
+  return words;
+}
+
+/* What no option says, and what must not be said together. */
+static void
+complete_options (struct options *options)
+{
+  if ((options->store != NULL) == (options->driver_uri != NULL))
+    usage_error ("exactly one of --store and --driver is needed");
+  options->nr_systemd_fds = systemd_take_fds ();
+  if (options->nr_listens == 0 && options->nr_systemd_fds == 0)
+    usage_error ("--listen is needed: nobody could connect");
+  if (options->control == NULL) {
+    options->control = control_default_path ();
+    options->control_is_default = true;
+    if (options->control == NULL)
+      usage_error ("--control is needed: neither RUNTIME_DIRECTORY nor "
+                   "XDG_RUNTIME_DIR is set");
+  }
+}
+
+void
+options_parse (struct options *options, int argc, char *argv[])
+{
+  *options = (struct options){
+    .cache_bytes = DEFAULT_CACHE_BYTES,
+    .profile_auto = true,
+    .driver_timeout = DEFAULT_DRIVER_TIMEOUT,
+  };
+  for (int i = 1; i < argc;)
+    i += parse_option (options, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+  complete_options (options);
+}
