@@ -17,7 +17,9 @@ struct options;
 struct pager;
 struct profiles;
 
-enum { CONTROL_MAX_REQUEST = 64 << 10 }; /* Bytes of one line. */
+enum {
+  CONTROL_MAX_REQUEST = 64 << 10
+}; /* Bytes of one line. */
 
 /* Bind OPTIONS->control (a stale socket is replaced; a live one is
  * -EADDRINUSE) and serve it from threads of its own.  All borrowed.
