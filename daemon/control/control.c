@@ -4,7 +4,7 @@
  *
  * One thread polls the listener and a fixed table of connections, and
  * runs the commands that do not wait; those that do get a thread each
- * (connection.c), at most one a connection.  Only the daemon's own user
+ * (peer.c), at most one a connection.  Only the daemon's own user
  * and root may connect.
  *
  * When the table is full the connection that has been idle longest makes
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "daemon/control/commands.h"
-#include "daemon/control/connection.h"
+#include "daemon/control/peer.h"
 #include "daemon/control/control.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
@@ -33,7 +33,7 @@
 #include "lib/base/clock.h"
 
 enum {
-  MAX_CONNECTIONS = 32,
+  MAX_PEERS = 32,
   STUCK_CHECK_MS = 5000, /* How often replies are looked at that nobody
                             takes. */
   ACCEPT_PAUSE_MS = 100, /* After accept has failed for want of memory or
@@ -47,8 +47,8 @@ struct control {
   _Atomic bool is_ending; /* Read by the loop when it is woken. */
   pthread_t thread;
   bool has_thread;
-  bool accept_failed;                             /* Do not poll the listener this time. */
-  struct connection connections[MAX_CONNECTIONS]; /* The loop's. */
+  bool accept_failed;           /* Do not poll the listener this time. */
+  struct peer peers[MAX_PEERS]; /* The loop's. */
 };
 
 /* ---- Accepting ---- */
@@ -56,38 +56,38 @@ struct control {
 static bool
 is_allowed (int fd)
 {
-  struct ucred peer;
-  socklen_t len = sizeof peer;
+  struct ucred cred;
+  socklen_t len = sizeof cred;
 
-  if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
+  if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1) {
     log_warn ("control: SO_PEERCRED: %m; connection refused");
     return false;
   }
-  if (peer.uid == 0 || peer.uid == geteuid ())
+  if (cred.uid == 0 || cred.uid == geteuid ())
     return true;
-  log_warn ("control: connection of user %u refused", (unsigned) peer.uid);
+  log_warn ("control: connection of user %u refused", (unsigned) cred.uid);
   return false;
 }
 
 /* A free slot, or that of the connection that was idle longest, closed;
  * NULL if every one is busy.
  */
-static struct connection *
+static struct peer *
 find_slot (struct control *control)
 {
-  struct connection *oldest = NULL;
+  struct peer *oldest = NULL;
 
-  for (size_t i = 0; i < MAX_CONNECTIONS; i++) {
-    struct connection *conn = &control->connections[i];
+  for (size_t i = 0; i < MAX_PEERS; i++) {
+    struct peer *peer = &control->peers[i];
 
-    if (!conn->is_used)
-      return conn;
-    if (connection_is_idle (conn) &&
-        (oldest == NULL || conn->active_ns < oldest->active_ns))
-      oldest = conn;
+    if (!peer->is_used)
+      return peer;
+    if (peer_is_idle (peer) &&
+        (oldest == NULL || peer->active_ns < oldest->active_ns))
+      oldest = peer;
   }
   if (oldest != NULL)
-    connection_close (oldest);
+    peer_close (oldest);
   return oldest;
 }
 
@@ -96,7 +96,7 @@ accept_one (struct control *control)
 {
   CLEANUP_CLOSE int fd = accept4 (control->listener.fd, NULL, NULL,
                                   SOCK_CLOEXEC | SOCK_NONBLOCK);
-  struct connection *conn;
+  struct peer *peer;
 
   if (fd == -1) {
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
@@ -107,11 +107,11 @@ accept_one (struct control *control)
   }
   if (!is_allowed (fd))
     return;
-  conn = find_slot (control);
-  if (conn == NULL)
+  peer = find_slot (control);
+  if (peer == NULL)
     log_warn ("control: %d commands under way; connection refused",
-              (int) MAX_CONNECTIONS);
-  else if (connection_open (conn, fd))
+              (int) MAX_PEERS);
+  else if (peer_open (peer, fd))
     steal_fd (&fd);
   else
     log_warn ("control: out of memory; connection refused");
@@ -132,15 +132,15 @@ fill_pollfds (const struct control *control, struct pollfd *fds)
     .fd = control->accept_failed ? -1 : control->listener.fd,
     .events = POLLIN,
   };
-  for (size_t i = 0; i < MAX_CONNECTIONS; i++) {
-    const struct connection *conn = &control->connections[i];
+  for (size_t i = 0; i < MAX_PEERS; i++) {
+    const struct peer *peer = &control->peers[i];
 
     fds[2 + i] = (struct pollfd){ .fd = -1 };
-    if (!conn->is_used)
+    if (!peer->is_used)
       continue;
-    fds[2 + i].fd = conn->fd;
-    fds[2 + i].events = connection_events (conn);
-    if (conn->out != NULL && timeout_ms == -1)
+    fds[2 + i].fd = peer->fd;
+    fds[2 + i].events = peer_events (peer);
+    if (peer->out != NULL && timeout_ms == -1)
       timeout_ms = STUCK_CHECK_MS;
   }
   return timeout_ms;
@@ -150,16 +150,16 @@ fill_pollfds (const struct control *control, struct pollfd *fds)
  * longer another's to abort.
  */
 static void
-share_news (struct control *control, struct connection *from)
+share_news (struct control *control, struct peer *from)
 {
   char name[BP_NAME_SIZE];
 
-  connection_take_news (from, name);
+  peer_take_news (from, name);
   if (name[0] == '\0')
     return;
-  for (size_t i = 0; i < MAX_CONNECTIONS; i++)
-    if (&control->connections[i] != from)
-      connection_disown (&control->connections[i], name);
+  for (size_t i = 0; i < MAX_PEERS; i++)
+    if (&control->peers[i] != from)
+      peer_disown (&control->peers[i], name);
 }
 
 static void
@@ -170,16 +170,16 @@ serve (struct control *control, const struct pollfd *fds)
   if ((fds[0].revents & POLLIN) != 0 &&
       read (control->wake_fd, &count, sizeof count) == -1)
     log_error ("control: eventfd: %m");
-  for (size_t i = 0; i < MAX_CONNECTIONS; i++) {
-    struct connection *conn = &control->connections[i];
+  for (size_t i = 0; i < MAX_PEERS; i++) {
+    struct peer *peer = &control->peers[i];
 
-    if (!conn->is_used)
+    if (!peer->is_used)
       continue;
-    connection_advance (conn, fds[2 + i].revents);
-    share_news (control, conn);
-    if (conn->is_used && connection_is_stuck (conn)) {
+    peer_advance (peer, fds[2 + i].revents);
+    share_news (control, peer);
+    if (peer->is_used && peer_is_stuck (peer)) {
       log_info ("control: a client does not take its reply; closed");
-      connection_close (conn);
+      peer_close (peer);
     }
   }
   control->accept_failed = false;
@@ -191,12 +191,12 @@ static void *
 control_thread (void *opaque)
 {
   struct control *control = opaque;
-  struct pollfd fds[2 + MAX_CONNECTIONS];
+  struct pollfd fds[2 + MAX_PEERS];
 
   for (;;) {
     const int timeout_ms = fill_pollfds (control, fds);
 
-    if (poll (fds, 2 + MAX_CONNECTIONS, timeout_ms) == -1) {
+    if (poll (fds, 2 + MAX_PEERS, timeout_ms) == -1) {
       if (errno == EINTR)
         continue;
       log_error ("control: poll: %m; the control socket is closed");
@@ -253,8 +253,8 @@ control_new (struct control **ret_control, const struct options *options,
     r = bp_error_set (err, -errno, "control: eventfd: %m");
     goto fail;
   }
-  for (size_t i = 0; i < MAX_CONNECTIONS; i++)
-    control->connections[i] = (struct connection){
+  for (size_t i = 0; i < MAX_PEERS; i++)
+    control->peers[i] = (struct peer){
       .fd = -1,
       .context = &control->context,
       .wake_fd = control->wake_fd,
@@ -297,9 +297,9 @@ control_free (struct control *control)
     pthread_join (control->thread, NULL);
   }
   unix_socket_close (&control->listener);
-  for (size_t i = 0; i < MAX_CONNECTIONS; i++)
-    if (control->connections[i].is_used)
-      connection_destroy (&control->connections[i]);
+  for (size_t i = 0; i < MAX_PEERS; i++)
+    if (control->peers[i].is_used)
+      peer_destroy (&control->peers[i]);
   if (control->wake_fd != -1)
     close (control->wake_fd);
   free (control);

@@ -3,12 +3,12 @@
 control_sources = \
 	control/commands.c \
 	control/commands.h \
-	control/connection.c \
-	control/connection.h \
 	control/control.c \
 	control/control.h \
 	control/control-path.c \
 	control/control-path.h \
 	control/metrics-text.c \
+	control/peer.c \
+	control/peer.h \
 	control/status.c \
 	$(NULL)

@@ -14,8 +14,8 @@
  * Threads: everything here is called by the control loop; a job touches
  * only its own struct.
  */
-#ifndef BP_CONNECTION_H
-#define BP_CONNECTION_H
+#ifndef BP_PEER_H
+#define BP_PEER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@
 
 struct job;
 
-struct connection {
+struct peer {
   bool is_used;             /* This slot of the table is taken. */
   int fd;                   /* Non-blocking; -1: the client has gone and a job is
                           still under way. */
@@ -39,7 +39,7 @@ struct connection {
   size_t out_sent;          /* and of those, gone. */
   struct job *job;          /* Under way, or NULL; owned. */
   char owned[BP_NAME_SIZE]; /* The recording that ends with us, or "". */
-  char news[BP_NAME_SIZE];  /* See connection_take_news. */
+  char news[BP_NAME_SIZE];  /* See peer_take_news. */
 
   /* Set by the loop when it takes the slot. */
   const struct control_context *context;
@@ -47,31 +47,31 @@ struct connection {
 };
 
 /* Take FD into the free slot CONN.  False if there is no memory. */
-bool connection_open (struct connection *conn, int fd);
+bool peer_open (struct peer *peer, int fd);
 
 /* What to poll for. */
-short connection_events (const struct connection *conn);
+short peer_events (const struct peer *peer);
 
 /* Do what REVENTS of poll allows; 0 after a job may have ended. */
-void connection_advance (struct connection *conn, short revents);
+void peer_advance (struct peer *peer, short revents);
 
 /* True if nothing is lost when it is closed to make room. */
-bool connection_is_idle (const struct connection *conn);
+bool peer_is_idle (const struct peer *peer);
 
 /* True if a reply waits that the client has not taken for a long time. */
-bool connection_is_stuck (const struct connection *conn);
+bool peer_is_stuck (const struct peer *peer);
 
 /* The client is gone, or has to go: abort what it owned. */
-void connection_close (struct connection *conn);
+void peer_close (struct peer *peer);
 
 /* Shutdown: wait for the job, if any, and free everything. */
-void connection_destroy (struct connection *conn);
+void peer_destroy (struct peer *peer);
 
 /* The recording that a request of CONN started or ended since the last
  * call, "" if none: no other connection owns it any more.
  */
-void connection_take_news (struct connection *conn,
-                           char ret_name[BP_NAME_SIZE]);
-void connection_disown (struct connection *conn, const char *name);
+void peer_take_news (struct peer *peer,
+                     char ret_name[BP_NAME_SIZE]);
+void peer_disown (struct peer *peer, const char *name);
 
-#endif /* BP_CONNECTION_H */
+#endif /* BP_PEER_H */

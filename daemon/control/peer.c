@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/control/connection.h"
+#include "daemon/control/peer.h"
 #include "daemon/control/control.h"
 #include "daemon/log.h"
 #include "lib/base/cleanup.h"
@@ -75,25 +75,25 @@ reply_to_line (struct json_object *reply)
 
 /* Take ownership of LINE (NULL: there was no memory for it) and send it. */
 static void
-set_reply (struct connection *conn, char *line)
+set_reply (struct peer *peer, char *line)
 {
   if (line == NULL) {
     log_error ("control: reply: out of memory");
-    conn->is_closing = true;
+    peer->is_closing = true;
     return;
   }
-  conn->out = line;
-  conn->out_len = strlen (line);
-  conn->out_sent = 0;
+  peer->out = line;
+  peer->out_len = strlen (line);
+  peer->out_sent = 0;
 }
 
 static void
-reply_error (struct connection *conn, int code, const char *message)
+reply_error (struct peer *peer, int code, const char *message)
 {
   CLEANUP_JSON struct json_object *reply = json_object_new_object ();
 
   add_error (reply, code, message);
-  set_reply (conn, reply_to_line (reply));
+  set_reply (peer, reply_to_line (reply));
 }
 
 /* ---- Running a command ---- */
@@ -150,20 +150,20 @@ job_free (struct job *job)
 }
 
 static struct job *
-job_new (const struct connection *conn)
+job_new (const struct peer *peer)
 {
   struct job *job = calloc (1, sizeof *job);
 
   if (job == NULL)
     return NULL;
-  job->wake_fd = conn->wake_fd;
-  job->call.context = conn->context;
+  job->wake_fd = peer->wake_fd;
+  job->call.context = peer->context;
   return job;
 }
 
 /* Take ownership of JOB.  False if there is no thread for it. */
 static bool
-job_start (struct connection *conn, struct job *job)
+job_start (struct peer *peer, struct job *job)
 {
   const int r = pthread_create (&job->thread, NULL, job_thread, job);
 
@@ -173,41 +173,41 @@ job_start (struct connection *conn, struct job *job)
     job_free (job);
     return false;
   }
-  conn->job = job;
+  peer->job = job;
   return true;
 }
 
 /* What CALL did to recordings. */
 static void
-note_recordings (struct connection *conn, const struct control_call *call)
+note_recordings (struct peer *peer, const struct control_call *call)
 {
   if (call->started[0] != '\0') {
-    strcpy (conn->news, call->started);
+    strcpy (peer->news, call->started);
     if (call->foreground)
-      strcpy (conn->owned, call->started);
+      strcpy (peer->owned, call->started);
   }
   if (call->ended[0] != '\0') {
-    strcpy (conn->news, call->ended);
-    connection_disown (conn, call->ended);
+    strcpy (peer->news, call->ended);
+    peer_disown (peer, call->ended);
   }
 }
 
 /* Join the job if it is done, and take its reply. */
 static void
-finish_job (struct connection *conn)
+finish_job (struct peer *peer)
 {
-  struct job *job = conn->job;
+  struct job *job = peer->job;
 
   if (job == NULL ||
       !atomic_load_explicit (&job->is_done, memory_order_acquire))
     return;
   pthread_join (job->thread, NULL);
-  conn->job = NULL;
-  conn->active_ns = now_ns ();
+  peer->job = NULL;
+  peer->active_ns = now_ns ();
   if (job->command != NULL) {
-    note_recordings (conn, &job->call);
-    if (conn->fd != -1)
-      set_reply (conn, steal_ptr (&job->reply));
+    note_recordings (peer, &job->call);
+    if (peer->fd != -1)
+      set_reply (peer, steal_ptr (&job->reply));
   }
   job_free (job);
 }
@@ -216,7 +216,7 @@ finish_job (struct connection *conn)
 
 /* Run the command of REQUEST, here or on a thread. */
 static void
-dispatch (struct connection *conn, struct json_object *request)
+dispatch (struct peer *peer, struct json_object *request)
 {
   const char *name = bp_json_get_string (request, "command");
   const struct control_command *command =
@@ -224,55 +224,55 @@ dispatch (struct connection *conn, struct json_object *request)
   struct job *job;
 
   if (name == NULL)
-    reply_error (conn, -EINVAL, "command: missing");
+    reply_error (peer, -EINVAL, "command: missing");
   else if (command == NULL)
-    reply_error (conn, -EINVAL, "command: not known");
+    reply_error (peer, -EINVAL, "command: not known");
   else if (!command->blocks) {
     struct control_call call = {
-      .context = conn->context,
+      .context = peer->context,
       .request = request,
     };
 
-    set_reply (conn, run_command (command, &call));
+    set_reply (peer, run_command (command, &call));
   }
   else {
-    job = job_new (conn);
+    job = job_new (peer);
     if (job != NULL) {
       job->command = command;
       job->request = json_object_get (request);
       job->call.request = request;
     }
-    if (job == NULL || !job_start (conn, job))
-      reply_error (conn, -ENOMEM, "no thread for this command");
+    if (job == NULL || !job_start (peer, job))
+      reply_error (peer, -ENOMEM, "no thread for this command");
   }
 }
 
 /* The first line of IN, if there is a whole one. */
 static bool
-take_line (struct connection *conn)
+take_line (struct peer *peer)
 {
-  const char *newline = memchr (conn->in, '\n', conn->in_len);
+  const char *newline = memchr (peer->in, '\n', peer->in_len);
   CLEANUP_JSON struct json_object *request = NULL;
   size_t len;
   int r;
 
-  if (newline == NULL && conn->in_len <= CONTROL_MAX_REQUEST)
+  if (newline == NULL && peer->in_len <= CONTROL_MAX_REQUEST)
     return false;
   if (newline == NULL) {
-    reply_error (conn, -ERANGE, "request: longer than 65536 bytes");
-    conn->is_closing = true;
+    reply_error (peer, -ERANGE, "request: longer than 65536 bytes");
+    peer->is_closing = true;
     return true;
   }
 
-  len = (size_t) (newline - conn->in);
-  r = bp_json_parse (conn->in, len, &request);
-  conn->in_len -= len + 1;
-  memmove (conn->in, newline + 1, conn->in_len);
+  len = (size_t) (newline - peer->in);
+  r = bp_json_parse (peer->in, len, &request);
+  peer->in_len -= len + 1;
+  memmove (peer->in, newline + 1, peer->in_len);
   if (r == 0)
-    dispatch (conn, request);
+    dispatch (peer, request);
   else {
-    reply_error (conn, r, "request: not one JSON object of depth 8");
-    conn->is_closing = true;
+    reply_error (peer, r, "request: not one JSON object of depth 8");
+    peer->is_closing = true;
   }
   return true;
 }
@@ -280,171 +280,171 @@ take_line (struct connection *conn)
 /* ---- Bytes ---- */
 
 static void
-read_some (struct connection *conn)
+read_some (struct peer *peer)
 {
-  const ssize_t n = recv (conn->fd, conn->in + conn->in_len,
-                          CONTROL_MAX_REQUEST + 1 - conn->in_len, 0);
+  const ssize_t n = recv (peer->fd, peer->in + peer->in_len,
+                          CONTROL_MAX_REQUEST + 1 - peer->in_len, 0);
 
   if (n > 0) {
-    conn->in_len += (size_t) n;
-    conn->active_ns = now_ns ();
+    peer->in_len += (size_t) n;
+    peer->active_ns = now_ns ();
   }
   else if (n == 0)
-    conn->is_at_end = true;
+    peer->is_at_end = true;
   else if (errno != EAGAIN && errno != EINTR)
-    connection_close (conn);
+    peer_close (peer);
 }
 
 static void
-write_some (struct connection *conn)
+write_some (struct peer *peer)
 {
-  const ssize_t n = send (conn->fd, conn->out + conn->out_sent,
-                          conn->out_len - conn->out_sent, MSG_NOSIGNAL);
+  const ssize_t n = send (peer->fd, peer->out + peer->out_sent,
+                          peer->out_len - peer->out_sent, MSG_NOSIGNAL);
 
   if (n >= 0) {
-    conn->out_sent += (size_t) n;
-    conn->active_ns = now_ns ();
-    if (conn->out_sent == conn->out_len)
-      free (steal_ptr (&conn->out));
+    peer->out_sent += (size_t) n;
+    peer->active_ns = now_ns ();
+    if (peer->out_sent == peer->out_len)
+      free (steal_ptr (&peer->out));
   }
   else if (errno != EAGAIN && errno != EINTR)
-    connection_close (conn);
+    peer_close (peer);
 }
 
 /* ---- The loop's side ---- */
 
 bool
-connection_open (struct connection *conn, int fd)
+peer_open (struct peer *peer, int fd)
 {
   char *in = malloc (CONTROL_MAX_REQUEST + 1);
 
-  assert (!conn->is_used);
+  assert (!peer->is_used);
   if (in == NULL)
     return false;
-  *conn = (struct connection){
+  *peer = (struct peer){
     .is_used = true,
     .fd = fd,
     .active_ns = now_ns (),
     .in = in,
-    .context = conn->context,
-    .wake_fd = conn->wake_fd,
+    .context = peer->context,
+    .wake_fd = peer->wake_fd,
   };
   return true;
 }
 
 /* Give the slot back. */
 static void
-free_slot (struct connection *conn)
+free_slot (struct peer *peer)
 {
-  assert (conn->job == NULL && conn->fd == -1);
-  free (steal_ptr (&conn->in));
-  free (steal_ptr (&conn->out));
-  conn->is_used = false;
+  assert (peer->job == NULL && peer->fd == -1);
+  free (steal_ptr (&peer->in));
+  free (steal_ptr (&peer->out));
+  peer->is_used = false;
 }
 
 /* Nobody is there for whom to keep the recording. */
 static void
-abort_owned (struct connection *conn)
+abort_owned (struct peer *peer)
 {
   struct job *job;
 
-  strcpy (conn->news, conn->owned);
-  job = job_new (conn);
+  strcpy (peer->news, peer->owned);
+  job = job_new (peer);
   if (job != NULL) {
-    strcpy (job->abandoned, conn->owned);
-    if (job_start (conn, job)) {
-      conn->owned[0] = '\0';
+    strcpy (job->abandoned, peer->owned);
+    if (job_start (peer, job)) {
+      peer->owned[0] = '\0';
       return;
     }
   }
-  control_abort_recording (conn->context, conn->owned);
-  conn->owned[0] = '\0';
+  control_abort_recording (peer->context, peer->owned);
+  peer->owned[0] = '\0';
 }
 
 void
-connection_close (struct connection *conn)
+peer_close (struct peer *peer)
 {
-  if (conn->fd != -1)
-    close (steal_fd (&conn->fd));
-  if (conn->job == NULL && conn->owned[0] != '\0')
-    abort_owned (conn);
-  if (conn->job == NULL)
-    free_slot (conn);
+  if (peer->fd != -1)
+    close (steal_fd (&peer->fd));
+  if (peer->job == NULL && peer->owned[0] != '\0')
+    abort_owned (peer);
+  if (peer->job == NULL)
+    free_slot (peer);
 }
 
 short
-connection_events (const struct connection *conn)
+peer_events (const struct peer *peer)
 {
-  if (conn->out != NULL)
+  if (peer->out != NULL)
     return POLLOUT;
-  if (conn->job != NULL || conn->is_at_end)
+  if (peer->job != NULL || peer->is_at_end)
     return 0; /* But POLLHUP is always told. */
   return POLLIN;
 }
 
 void
-connection_advance (struct connection *conn, short revents)
+peer_advance (struct peer *peer, short revents)
 {
-  finish_job (conn);
-  if (conn->fd == -1 || (revents & (POLLERR | POLLNVAL)) != 0 ||
+  finish_job (peer);
+  if (peer->fd == -1 || (revents & (POLLERR | POLLNVAL)) != 0 ||
       ((revents & POLLHUP) != 0 && (revents & POLLIN) == 0)) {
-    connection_close (conn);
+    peer_close (peer);
     return;
   }
   if ((revents & POLLIN) != 0)
-    read_some (conn);
-  while (conn->is_used && conn->fd != -1) {
-    if (conn->out != NULL) {
-      write_some (conn);
-      if (conn->out != NULL)
+    read_some (peer);
+  while (peer->is_used && peer->fd != -1) {
+    if (peer->out != NULL) {
+      write_some (peer);
+      if (peer->out != NULL)
         return; /* The socket is full; or it was closed. */
     }
-    else if (conn->job != NULL)
+    else if (peer->job != NULL)
       return;
-    else if (conn->is_closing)
-      connection_close (conn);
-    else if (!take_line (conn)) {
-      if (conn->is_at_end)
-        connection_close (conn);
+    else if (peer->is_closing)
+      peer_close (peer);
+    else if (!take_line (peer)) {
+      if (peer->is_at_end)
+        peer_close (peer);
       return;
     }
   }
 }
 
 bool
-connection_is_idle (const struct connection *conn)
+peer_is_idle (const struct peer *peer)
 {
-  return conn->job == NULL && conn->owned[0] == '\0';
+  return peer->job == NULL && peer->owned[0] == '\0';
 }
 
 bool
-connection_is_stuck (const struct connection *conn)
+peer_is_stuck (const struct peer *peer)
 {
-  return conn->out != NULL && now_ns () - conn->active_ns > STUCK_NS;
+  return peer->out != NULL && now_ns () - peer->active_ns > STUCK_NS;
 }
 
 void
-connection_destroy (struct connection *conn)
+peer_destroy (struct peer *peer)
 {
-  if (conn->job != NULL) {
-    pthread_join (conn->job->thread, NULL);
-    job_free (steal_ptr (&conn->job));
+  if (peer->job != NULL) {
+    pthread_join (peer->job->thread, NULL);
+    job_free (steal_ptr (&peer->job));
   }
-  if (conn->fd != -1)
-    close (steal_fd (&conn->fd));
-  free_slot (conn);
+  if (peer->fd != -1)
+    close (steal_fd (&peer->fd));
+  free_slot (peer);
 }
 
 void
-connection_take_news (struct connection *conn, char ret_name[BP_NAME_SIZE])
+peer_take_news (struct peer *peer, char ret_name[BP_NAME_SIZE])
 {
-  strcpy (ret_name, conn->news);
-  conn->news[0] = '\0';
+  strcpy (ret_name, peer->news);
+  peer->news[0] = '\0';
 }
 
 void
-connection_disown (struct connection *conn, const char *name)
+peer_disown (struct peer *peer, const char *name)
 {
-  if (strcmp (conn->owned, name) == 0)
-    conn->owned[0] = '\0';
+  if (strcmp (peer->owned, name) == 0)
+    peer->owned[0] = '\0';
 }
