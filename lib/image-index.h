@@ -61,7 +61,7 @@ int bp_index_decode_header (const uint8_t *window, size_t len,
 /* Check everything that window W (its LEN bytes, verified) says: entries
  * ascending, not overlapping, aligned, inside the image, flags zero,
  * gaps zero; fences ascending.  FIRST_FENCE is the fence that belongs to
- * the window and NEXT_FENCE the one after it (bp_index_fence_place); the
+ * the window and NEXT_FENCE the one after it (bp_index_fences_of); the
  * first entry must be at the one, and the last end at or before the
  * other.  Either is ignored where no such fence exists.  Returns 0 or
  * -EPROTO.
@@ -75,14 +75,14 @@ int bp_index_check_window (const struct bp_index *index, uint64_t w,
  * was asked), or a gap.
  */
 struct bp_extent {
-  uint64_t offset;     /* Where the run starts: the offset asked for. */
-  uint64_t len;        /* Bytes to the end of the segment or gap; a gap
+  uint64_t offset;         /* Where the run starts: the offset asked for. */
+  uint64_t len;            /* Bytes to the end of the segment or gap; a gap
                           may be cut short at the end of a window's
                           knowledge, never to 0. */
-  bool is_hole;        /* Reads as zeros; the rest is not set. */
-  struct bp_root root; /* The segment's blob. */
-  uint32_t blob_len;   /* Bytes of the whole blob. */
-  uint32_t blob_offset; /* Where the run starts in the blob. */
+  bool is_hole;            /* Reads as zeros; the rest is not set. */
+  struct bp_root root;     /* The segment's blob. */
+  uint32_t blob_len;       /* Bytes of the whole blob. */
+  uint32_t blob_offset;    /* Where the run starts in the blob. */
   uint64_t segment_offset; /* Image offset of the whole segment. */
 };
 
@@ -94,7 +94,8 @@ typedef const uint8_t *(*bp_index_window_fn) (void *opaque, uint64_t w);
 /* What lies at OFFSET (inside the image).  Asks GET for window 0, for
  * the windows that hold the fences it needs, and for the one window that
  * holds the entry.  Returns 0; -EAGAIN if GET had not got a window, with
- * its number in *ret_missing; -EPROTO if windows contradict each other.
+ * its number in *ret_missing; -EPROTO if windows contradict each other;
+ * -EINVAL for an offset outside the image.
  */
 int bp_index_lookup (const struct bp_index *index, bp_index_window_fn get,
                      void *opaque, uint64_t offset,

@@ -14,6 +14,8 @@ EXTRA_DIST += \
 # Reading vectors and making bytes: add it to a test's LDADD.
 noinst_LTLIBRARIES += harness/libharness.la
 harness_libharness_la_SOURCES = \
+	harness/image.c \
+	harness/image.h \
 	harness/vectors.c \
 	harness/vectors.h \
 	$(NULL)

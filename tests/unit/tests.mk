@@ -9,6 +9,7 @@ unit_programs = \
 	unit/test-base \
 	unit/test-merkle \
 	unit/test-merkle-verify \
+	unit/test-segmenter \
 	$(NULL)
 
 unit_test_base_SOURCES = unit/test-base.c
@@ -16,6 +17,8 @@ unit_test_merkle_SOURCES = unit/test-merkle.c
 unit_test_merkle_LDADD = harness/libharness.la $(LDADD)
 unit_test_merkle_verify_SOURCES = unit/test-merkle-verify.c
 unit_test_merkle_verify_LDADD = harness/libharness.la $(LDADD)
+unit_test_segmenter_SOURCES = unit/test-segmenter.c
+unit_test_segmenter_LDADD = harness/libharness.la $(LDADD)
 
 unit_test_auto_rule_SOURCES = unit/test-auto-rule.c
 unit_test_flight_SOURCES = unit/test-flight.c
