@@ -17,7 +17,7 @@
 #define METRICS(X) \
   X (client_connections,   counter, "Client connections accepted") \
   X (client_reads,         counter, "Client reads answered") \
-  X (client_bytes,         counter, "Bytes sent to clients in answer to reads") \
+  X (client_bytes,         counter, "Bytes sent in answer to client reads") \
   X (client_errors,        counter, "Client reads answered with an error") \
   X (cache_hits,           counter, "Windows found verified in the cache") \
   X (cache_misses,         counter, "Windows that a client had to wait for") \
@@ -35,7 +35,7 @@
   X (driver_missing,       counter, "Opens of blobs that the store lacks") \
   X (driver_retries,       counter, "Reads tried again") \
   X (driver_sessions,      counter, "Sessions made with the driver") \
-  X (profile_records,      counter, "Messages logged and client opens recorded") \
+  X (profile_records,      counter, "Messages logged and client opens noted") \
   X (profile_recordings,   counter, "Recordings started") \
   X (profile_replays,      counter, "Replays started")
 /* clang-format on */

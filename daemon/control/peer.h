@@ -27,8 +27,8 @@ struct job;
 
 struct peer {
   bool is_used;             /* This slot of the table is taken. */
-  int fd;                   /* Non-blocking; -1: the client has gone and a job is
-                          still under way. */
+  int fd;                   /* Non-blocking; -1: the client has gone, a job is
+                               still under way. */
   bool is_at_end;           /* The client sends no more. */
   bool is_closing;          /* To be closed when OUT has been sent. */
   uint64_t active_ns;       /* When a byte last came or went. */

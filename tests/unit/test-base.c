@@ -64,7 +64,8 @@ Test (base, range_check_cannot_wrap)
 
 Test (base, json_takes_one_object_and_nothing_else)
 {
-  static const char *const bad[] = { "", "1", "[]", "{", "{} x", "{}{}", "nul" };
+  static const char *const bad[] = { "", "1", "[]", "{", "{} x", "{}{}",
+                                     "nul" };
   struct json_object *obj = NULL;
 
   for (size_t i = 0; i < ARRAY_LEN (bad); i++)

@@ -196,7 +196,8 @@ Test (merkle, the_compact_tree_has_the_published_sizes)
     { 2097152, 8192, 1 },
     { 2105344, 8288, 2 },
     { 2109440, 8320, 2 },
-    { UINT64_C (1) << 40, (UINT64_C (32) << 27) + (32 << 19) + (32 << 11) + 256, 4 },
+    { UINT64_C (1) << 40,
+      (UINT64_C (32) << 27) + (32 << 19) + (32 << 11) + 256, 4 },
   };
 
   for (size_t i = 0; i < ARRAY_LEN (rows); i++) {
