@@ -176,3 +176,52 @@ expect_fail ()
   "$@" > out.log 2> err.log || got=$?
   [ "$got" = "$wanted" ] || fail "exit status $got, wanted $wanted: $*"
 }
+
+# skip_if_fast: in runs that do not repeat the slow tests (sanitizers,
+# distcheck).
+skip_if_fast ()
+{
+  [ -z "${BLOBPAGER_TEST_FAST:-}" ] || skip "slow, and this is a fast run"
+}
+
+# debian_image DIR [EXTRA-PACKAGE...]: set $debian to a directory with a
+# real Debian disk.img, vmlinuz and initrd, made once for all tests of a
+# build tree and of all with $BLOBPAGER_TEST_IMAGES.  Read-only.
+debian_image ()
+{
+  local images=${BLOBPAGER_TEST_IMAGES:-$top_builddir/tests/images}
+  skip_if_fast
+  [ "$(id -u)" = 0 ] || skip "debootstrap needs root"
+  requires debootstrap --version
+  debian=$images/$1
+  shift
+  mkdir -p "$images"
+  (
+    flock 9
+    [ -e "$debian/disk.img" ] ||
+      bash "$top_srcdir/examples/make-image.sh" "$debian" "$@"
+  ) 9> "$debian.lock" || fail "the Debian disk could not be made"
+}
+
+# make_store FILE TAG ARG...: import FILE as TAG into $store; sets $root.
+make_store ()
+{
+  local file=$1 tag=$2
+  shift 2
+  store=$tmp/store
+  root=$(blobpager import --store="$store" --name="$tag" "$@" "$file" |
+    cut -d ' ' -f 1)
+}
+
+# json FILTER: the value that the Python expression FILTER has of the JSON
+# object on standard input, named j.
+json ()
+{
+  python3 -c "import json, sys; j = json.load(sys.stdin); print($1)"
+}
+
+# status FILTER: of the daemon, as json has it.
+status ()
+{
+  blobpager status --json --control="$control" | json "$1"
+}

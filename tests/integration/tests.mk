@@ -2,6 +2,7 @@
 # The real programs together: shell scripts, and C programs on libnbd.
 
 integration_scripts = \
+	integration/test-quickstart.sh \
 	integration/test-lagsim.sh \
 	$(NULL)
 
