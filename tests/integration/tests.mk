@@ -2,7 +2,6 @@
 # The real programs together: shell scripts, and C programs on libnbd.
 
 integration_scripts = \
-	integration/test-quickstart.sh \
 	integration/test-lagsim.sh \
 	$(NULL)
 

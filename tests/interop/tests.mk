@@ -2,8 +2,6 @@
 # Other people's programs as our clients, one small script each.
 
 interop_scripts = \
-	interop/test-file-system.sh \
-	interop/test-vm.sh \
 	$(NULL)
 
 TESTS += $(interop_scripts)
