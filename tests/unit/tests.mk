@@ -9,6 +9,8 @@ unit_programs = \
 	unit/test-base \
 	unit/test-merkle \
 	unit/test-merkle-verify \
+	unit/test-profile \
+	unit/test-profile-convert \
 	unit/test-segmenter \
 	$(NULL)
 
@@ -17,6 +19,10 @@ unit_test_merkle_SOURCES = unit/test-merkle.c
 unit_test_merkle_LDADD = harness/libharness.la $(LDADD)
 unit_test_merkle_verify_SOURCES = unit/test-merkle-verify.c
 unit_test_merkle_verify_LDADD = harness/libharness.la $(LDADD)
+unit_test_profile_SOURCES = unit/test-profile.c
+unit_test_profile_LDADD = harness/libharness.la $(LDADD)
+unit_test_profile_convert_SOURCES = unit/test-profile-convert.c
+unit_test_profile_convert_LDADD = harness/libharness.la $(LDADD)
 unit_test_segmenter_SOURCES = unit/test-segmenter.c
 unit_test_segmenter_LDADD = harness/libharness.la $(LDADD)
 
