@@ -5,6 +5,7 @@ unit_programs = \
 	unit/test-auto-rule \
 	unit/test-flight \
 	unit/test-rate-limit \
+	unit/test-recording \
 	unit/test-replay-plan \
 	unit/test-base \
 	unit/test-merkle \
@@ -29,6 +30,7 @@ unit_test_segmenter_LDADD = harness/libharness.la $(LDADD)
 unit_test_auto_rule_SOURCES = unit/test-auto-rule.c
 unit_test_flight_SOURCES = unit/test-flight.c
 unit_test_rate_limit_SOURCES = unit/test-rate-limit.c
+unit_test_recording_SOURCES = unit/test-recording.c
 unit_test_replay_plan_SOURCES = unit/test-replay-plan.c
 
 if HAVE_CRITERION
