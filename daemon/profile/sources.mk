@@ -7,6 +7,8 @@ profile_sources = \
 	profile/flight.h \
 	profile/hash-index.c \
 	profile/hash-index.h \
+	profile/meta.c \
+	profile/meta.h \
 	profile/profile.h \
 	profile/rate-limit.c \
 	profile/rate-limit.h \
