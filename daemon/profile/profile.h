@@ -46,12 +46,12 @@ enum profile_mode {
 };
 
 struct profile_start {
-  char name[BP_NAME_SIZE];      /* "" with attach. */
-  bool attach;                  /* Needs export; named by its image root. */
+  char name[BP_NAME_SIZE];       /* "" with attach. */
+  bool attach;                   /* Needs export; named by its image root. */
   char export_tag[BP_NAME_SIZE]; /* Scope: "" is all exports. */
-  unsigned for_s;               /* Seconds; 0: no limit. */
-  unsigned quiet_s;             /* Seconds without a new open; 0: none. */
-  bool until_exit;              /* Last client's exit ends it. */
+  unsigned for_s;                /* Seconds; 0: no limit. */
+  unsigned quiet_s;              /* Seconds without a new open; 0: none. */
+  bool until_exit;               /* Last client's exit ends it. */
   enum profile_mode mode;
 };
 
