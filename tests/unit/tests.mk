@@ -13,6 +13,7 @@ unit_programs = \
 	unit/test-profile \
 	unit/test-profile-convert \
 	unit/test-segmenter \
+	unit/test-tag \
 	$(NULL)
 
 unit_test_base_SOURCES = unit/test-base.c
@@ -32,6 +33,7 @@ unit_test_flight_SOURCES = unit/test-flight.c
 unit_test_rate_limit_SOURCES = unit/test-rate-limit.c
 unit_test_recording_SOURCES = unit/test-recording.c
 unit_test_replay_plan_SOURCES = unit/test-replay-plan.c
+unit_test_tag_SOURCES = unit/test-tag.c
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
