@@ -23,13 +23,18 @@
 
 #include "lib/error.h"
 #include "lib/merkle.h"
+#include "lib/piece-cache.h"
 
 enum bp_codec {
   BP_CODEC_RAW = 0,
   BP_CODEC_ZSTD = 1,
 };
 
+/* Bytes of blobs in a pack (one blob that is larger has a pack of its
+ * own), and blobs in it.
+ */
 #define BP_PACK_MAX_STORED (UINT64_C (1) << 30)
+#define BP_PACK_MAX_BLOBS (UINT64_C (1) << 19)
 
 /* A blob's entry in the table. */
 struct bp_pack_entry {
@@ -46,12 +51,14 @@ struct bp_pack_entry {
 
 struct bp_pack;
 
-/* Open PACKS_DIRFD/NAME and check header and trailer.  Returns 0; -EPROTO
+/* Open PACKS_DIRFD/NAME and check header and trailer.  CACHE keeps pieces
+ * of its table (borrowed until the pack is closed).  Returns 0; -EPROTO
  * malformed, -EBADMSG a digest that does not match, -EOPNOTSUPP a later
  * version.
  */
 int bp_pack_open (struct bp_pack **ret_pack, int packs_dirfd,
-                  const char *name, struct bp_error *err);
+                  const char *name, struct bp_piece_cache *cache,
+                  struct bp_error *err);
 void bp_pack_close (struct bp_pack *pack);
 
 uint64_t bp_pack_count (const struct bp_pack *pack);
@@ -61,10 +68,16 @@ int bp_pack_fd (const struct bp_pack *pack);
 int bp_pack_find (struct bp_pack *pack, const struct bp_root *root,
                   struct bp_pack_entry *ret_entry, struct bp_error *err);
 
-/* Entry number I of the table, for listing and verifying. */
-int bp_pack_entry_at (struct bp_pack *pack, uint64_t i,
-                      struct bp_pack_entry *ret_entry,
-                      struct bp_error *err);
+/* Call FN for every entry, in order of root; the table is read once, from
+ * its start, past the cache.  CODE is 0, or -EPROTO for an entry that
+ * cannot be right (of which only root and object id are then set).  A
+ * non-zero return stops the walk and is passed on.  Returns 0, or what
+ * damaged a piece of the table.
+ */
+typedef int (*bp_pack_walk_fn) (void *opaque,
+                                const struct bp_pack_entry *entry, int code);
+int bp_pack_walk (struct bp_pack *pack, bp_pack_walk_fn fn, void *opaque,
+                  struct bp_error *err);
 
 /* ---- Writing ---- */
 
@@ -79,21 +92,33 @@ int bp_pack_writer_new (struct bp_pack_writer **ret_writer, int fd);
 int bp_pack_writer_append (struct bp_pack_writer *writer, const void *data,
                            size_t len, struct bp_error *err);
 
-/* The bytes appended since the last blob are blob ENTRY->root; offset and
- * stored_size are filled in here.  TREE (TREE_LEN bytes; NULL for a blob
- * of one window) is the tree and, for codec 1, the u32 frame sizes.
+/* The bytes appended since the last blob are the blob ROOT of SIZE bytes.
+ * TREE (TREE_LEN bytes) is the tree of a blob of more than one window,
+ * followed by the FRAMES_LEN bytes of its frames' sizes for codec 1; both
+ * are copied.
  */
 int bp_pack_writer_add_blob (struct bp_pack_writer *writer,
-                             struct bp_pack_entry *entry,
-                             const uint8_t *tree, size_t tree_len,
-                             struct bp_error *err);
+                             const struct bp_root *root, uint64_t size,
+                             enum bp_codec codec, const uint8_t *tree,
+                             size_t tree_len, const uint8_t *frames,
+                             size_t frames_len, struct bp_error *err);
 
-/* Bytes stored so far. */
+/* Forget the bytes appended since the last blob. */
+void bp_pack_writer_discard (struct bp_pack_writer *writer);
+
+/* Whether a blob of this root has been added. */
+bool bp_pack_writer_has (const struct bp_pack_writer *writer,
+                         const struct bp_root *root);
+
+/* Bytes appended so far, and blobs added. */
 uint64_t bp_pack_writer_size (const struct bp_pack_writer *writer);
+uint64_t bp_pack_writer_count (const struct bp_pack_writer *writer);
 
-/* Write table and trailer and sync the file. */
+/* Write trees, table and trailer and sync the file.  The blobs take the
+ * object ids from FIRST_OBJECT_ID on, in the order they were added.
+ */
 int bp_pack_writer_finish (struct bp_pack_writer *writer,
-                           struct bp_error *err);
+                           uint64_t first_object_id, struct bp_error *err);
 void bp_pack_writer_free (struct bp_pack_writer *writer);
 
 #endif /* BP_PACK_H */

@@ -14,6 +14,7 @@ unit_programs = \
 	unit/test-profile-convert \
 	unit/test-segmenter \
 	unit/test-tag \
+	unit/test-pack \
 	$(NULL)
 
 unit_test_base_SOURCES = unit/test-base.c
@@ -34,6 +35,7 @@ unit_test_rate_limit_SOURCES = unit/test-rate-limit.c
 unit_test_recording_SOURCES = unit/test-recording.c
 unit_test_replay_plan_SOURCES = unit/test-replay-plan.c
 unit_test_tag_SOURCES = unit/test-tag.c
+unit_test_pack_SOURCES = unit/test-pack.c
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
