@@ -124,7 +124,9 @@ int bp_store_remove_tag (struct bp_store *store, const char *name,
 
 /* ---- Profiles ---- */
 
-enum { BP_PROFILE_META_MAX = 64 << 10 }; /* Bytes of metadata JSON. */
+enum {
+  BP_PROFILE_META_MAX = 64 << 10
+}; /* Bytes of metadata JSON. */
 
 /* META is a JSON object with at least kind ("blob" or "file"), root and
  * records.  Both results are the caller's to free (META ends with NUL).

@@ -15,6 +15,7 @@ unit_programs = \
 	unit/test-segmenter \
 	unit/test-tag \
 	unit/test-pack \
+	unit/test-store \
 	$(NULL)
 
 unit_test_base_SOURCES = unit/test-base.c
@@ -36,6 +37,7 @@ unit_test_recording_SOURCES = unit/test-recording.c
 unit_test_replay_plan_SOURCES = unit/test-replay-plan.c
 unit_test_tag_SOURCES = unit/test-tag.c
 unit_test_pack_SOURCES = unit/test-pack.c
+unit_test_store_SOURCES = unit/test-store.c
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
