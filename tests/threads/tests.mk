@@ -2,3 +2,12 @@
 # Tests of threaded code: plain programs, so that they run under
 # ThreadSanitizer, where Criterion does not start.
 # Exit status 0: passed, 1: failed, 77: skipped.
+
+thread_programs = \
+	threads/test-control \
+	$(NULL)
+
+threads_test_control_SOURCES = threads/test-control.c
+
+check_PROGRAMS += $(thread_programs)
+TESTS += $(thread_programs)

@@ -8,6 +8,7 @@ unit_programs = \
 	unit/test-recording \
 	unit/test-replay-plan \
 	unit/test-base \
+	unit/test-options \
 	unit/test-merkle \
 	unit/test-merkle-verify \
 	unit/test-profile \
@@ -19,6 +20,7 @@ unit_programs = \
 	$(NULL)
 
 unit_test_base_SOURCES = unit/test-base.c
+unit_test_options_SOURCES = unit/test-options.c
 unit_test_merkle_SOURCES = unit/test-merkle.c
 unit_test_merkle_LDADD = harness/libharness.la $(LDADD)
 unit_test_merkle_verify_SOURCES = unit/test-merkle-verify.c

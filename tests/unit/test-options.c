@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* daemon/options: the command line of blobpagerd.  What exits is run in a
+ * child, whose standard output and error are read back.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "daemon/options.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/range.h"
+
+#define LISTEN "--listen=unix:/tmp/s"
+#define ROOT_A \
+  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+enum {
+  MAX_WORDS = 80
+};
+
+/* WORDS, which end with NULL, as an argv.  Returns argc. */
+static int
+make_argv (const char *const *words, char **argv)
+{
+  int argc = 0;
+
+  argv[argc++] = (char *) "blobpagerd";
+  for (; *words != NULL; words++) {
+    cr_assert (argc < MAX_WORDS - 1);
+    argv[argc++] = (char *) *words;
+  }
+  argv[argc] = NULL;
+  return argc;
+}
+
+static struct options
+parse (const char *const *words)
+{
+  struct options options;
+  char *argv[MAX_WORDS];
+
+  options_parse (&options, make_argv (words, argv), argv);
+  return options;
+}
+#define PARSE(...) parse ((const char *const[]){ __VA_ARGS__, NULL })
+
+/* The exit status of a child that parses WORDS (100 if it got through);
+ * what it wrote is in OUT, of LEN bytes.
+ */
+static int
+parse_in_child (const char *const *words, char *out, size_t len)
+{
+  int fds[2], status;
+  size_t n = 0;
+  ssize_t r;
+  pid_t pid;
+
+  cr_assert_eq (pipe (fds), 0);
+  pid = fork ();
+  cr_assert_neq (pid, -1);
+  if (pid == 0) {
+    dup2 (fds[1], STDOUT_FILENO);
+    dup2 (fds[1], STDERR_FILENO);
+    parse (words);
+    _exit (100);
+  }
+  close (fds[1]);
+  while (n < len - 1 && (r = read (fds[0], out + n, len - 1 - n)) > 0)
+    n += (size_t) r;
+  out[n] = '\0';
+  close (fds[0]);
+  cr_assert_eq (waitpid (pid, &status, 0), pid);
+  cr_assert (WIFEXITED (status), "the child died: %d", status);
+  return WEXITSTATUS (status);
+}
+
+static void
+assert_usage_error (const char *const *words, const char *wanted)
+{
+  char out[4096];
+  const int status = parse_in_child (words, out, sizeof out);
+
+  cr_assert_eq (status, 2, "status %d: %s", status, out);
+  cr_assert_str_eq (out, wanted);
+}
+#define ASSERT_USAGE_ERROR(wanted, ...) \
+  assert_usage_error ((const char *const[]){ __VA_ARGS__, NULL }, wanted)
+
+/* One line, and exit status 2; what it says is not looked at. */
+static void
+assert_refused (const char *option)
+{
+  const char *const words[] = { "--store=/s", LISTEN, option, NULL };
+  char out[4096];
+  const int status = parse_in_child (words, out, sizeof out);
+
+  cr_assert_eq (status, 2, "%s: status %d: %s", option, status, out);
+  cr_assert (strncmp (out, "blobpagerd: --", 14) == 0, "%s: %s", option,
+             out);
+  cr_assert_eq (strchr (out, '\n'), out + strlen (out) - 1, "%s: %s",
+                option, out);
+}
+
+Test (options, defaults_are_those_of_the_manual)
+{
+  const struct options options = PARSE ("--store=/s", LISTEN);
+
+  cr_assert_str_eq (options.store, "/s");
+  cr_assert_null (options.driver_uri);
+  cr_assert_eq (options.cache_bytes, UINT64_C (256) << 20);
+  cr_assert (options.profile_auto);
+  cr_assert_eq (options.replay_rate, 0);
+  cr_assert_eq (options.driver_timeout, 30);
+  cr_assert_eq (options.nr_pins, 0);
+  cr_assert_null (options.pidfile);
+  cr_assert (!options.check);
+  cr_assert (!options.verbose);
+}
+
+Test (options, value_may_be_the_next_word)
+{
+  const struct options options =
+    PARSE ("--store", "/s", "--listen", "unix:/tmp/s", "--cache-size", "1G",
+           "--profile=off", "--replay-rate=10M", "--driver-timeout", "7",
+           "--pidfile=/p", "--control=/c", "--check", "--verbose");
+
+  cr_assert_str_eq (options.store, "/s");
+  cr_assert_eq (options.cache_bytes, UINT64_C (1) << 30);
+  cr_assert (!options.profile_auto);
+  cr_assert_eq (options.replay_rate, 10 << 20);
+  cr_assert_eq (options.driver_timeout, 7);
+  cr_assert_str_eq (options.pidfile, "/p");
+  cr_assert_str_eq (options.control, "/c");
+  cr_assert (!options.control_is_default);
+  cr_assert (options.check);
+  cr_assert (options.verbose);
+}
+
+Test (options, listens_are_kept_in_order)
+{
+  const struct options options =
+    PARSE ("--store=/s", "--listen=unix:/a", "--listen=tcp:localhost:10809",
+           "--listen=unix:/b,mode=0660,group=0",
+           "--listen=tcp:[::1]:nbd");
+  const struct listen_option *listens = options.listens;
+
+  cr_assert_eq (options.nr_listens, 4);
+  cr_assert_str_eq (listens[0].path, "/a");
+  cr_assert_eq (listens[0].mode, 0600);
+  cr_assert_eq (listens[0].gid, (gid_t) -1);
+  cr_assert_null (listens[1].path);
+  cr_assert_str_eq (listens[1].host, "localhost");
+  cr_assert_str_eq (listens[1].port, "10809");
+  cr_assert_str_eq (listens[2].path, "/b");
+  cr_assert_eq (listens[2].mode, 0660);
+  cr_assert_eq (listens[2].gid, 0);
+  cr_assert_str_eq (listens[3].host, "::1");
+  cr_assert_str_eq (listens[3].port, "nbd");
+}
+
+Test (options, pins_are_kept)
+{
+  const struct options options =
+    PARSE ("--store=/s", LISTEN, "--pin=a=" ROOT_A, "--pin=b:1=" ROOT_A);
+
+  cr_assert_eq (options.nr_pins, 2);
+  cr_assert_str_eq (options.pins[0].tag, "a");
+  cr_assert_str_eq (options.pins[1].tag, "b:1");
+  cr_assert_eq (options.pins[1].root.bytes[31], 0xaa);
+}
+
+Test (options, driver_export_may_only_be_the_session)
+{
+  static const char *const good[] = {
+    "nbd://host", "nbd://host/", "nbd://host:10809/session",
+    "nbd+unix:///?socket=/s", "nbd+unix:///session?socket=/a/b",
+    "nbds://host/session"
+  };
+
+  for (size_t i = 0; i < ARRAY_LEN (good); i++) {
+    const struct options options = PARSE ("--driver", good[i], LISTEN);
+
+    cr_assert_str_eq (options.driver_uri, good[i]);
+  }
+  ASSERT_USAGE_ERROR ("blobpagerd: --driver: export 'debian': the name must "
+                      "be empty or 'session'\n",
+                      "--driver=nbd://host/debian", LISTEN);
+}
+
+Test (options, bad_value_is_named_in_one_line)
+{
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: --cache-size: could not parse '12Q'\n",
+    "--store=/s", LISTEN, "--cache-size=12Q");
+}
+
+Test (options, every_value_out_of_range_is_refused)
+{
+  static const char *const bad[] = {
+    "--store=",
+    "--control=",
+    "--pidfile=",
+    "--cache-size=",
+    "--cache-size=63M",
+    "--cache-size=-1",
+    "--cache-size=99999999999T",
+    "--profile=on",
+    "--replay-rate=fast",
+    "--driver-timeout=0",
+    "--driver-timeout=1.5",
+    "--driver-timeout=99999999",
+    "--listen=",
+    "--listen=/tmp/s",
+    "--listen=unix:",
+    "--listen=unix:,mode=0600",
+    "--listen=unix:/s,mode=0999",
+    "--listen=unix:/s,mode=01777",
+    "--listen=unix:/s,mode=",
+    "--listen=unix:/s,group=no-such-group-here",
+    "--listen=unix:/s,owner=0",
+    "--listen=tcp:",
+    "--listen=tcp:host",
+    "--listen=tcp:host:",
+    "--listen=tcp::10809",
+    "--listen=tcp:::1:10809",
+    "--listen=tcp:[::1:10809",
+    "--driver=http://host",
+    "--driver=host",
+    "--pin=a",
+    "--pin=a=aa",
+    "--pin==" ROOT_A,
+    "--pin=../x=" ROOT_A,
+    "--pin=session=" ROOT_A,
+    "--check=yes",
+    "--verbose=1",
+  };
+
+  for (size_t i = 0; i < ARRAY_LEN (bad); i++)
+    assert_refused (bad[i]);
+}
+
+Test (options, socket_path_that_no_socket_can_have_is_refused)
+{
+  char option[200];
+
+  memset (option, 'x', sizeof option);
+  memcpy (option, "--listen=unix:/", 15);
+  option[sizeof option - 1] = '\0';
+  assert_refused (option);
+}
+
+Test (options, tag_pinned_twice_is_refused)
+{
+  ASSERT_USAGE_ERROR ("blobpagerd: --pin: 'a' is pinned twice\n",
+                      "--store=/s", LISTEN, "--pin=a=" ROOT_A,
+                      "--pin=a=" ROOT_A);
+}
+
+Test (options, unknown_option_and_argument_are_refused)
+{
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: unknown option '--cache' (see blobpagerd --help)\n",
+    "--store=/s", LISTEN, "--cache");
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: unknown option '-x' (see blobpagerd --help)\n", "-x");
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: unknown argument 'disk.img' (see blobpagerd --help)\n",
+    "disk.img");
+  ASSERT_USAGE_ERROR ("blobpagerd: --store: needs a value, DIR\n",
+                      "--store");
+}
+
+Test (options, exactly_one_source_and_a_listener_are_needed)
+{
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: exactly one of --store and --driver is needed\n", LISTEN);
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: exactly one of --store and --driver is needed\n",
+    "--store=/s", "--driver=nbd://host", LISTEN);
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: --listen is needed: nobody could connect\n", "--store=/s");
+}
+
+Test (options, sockets_for_another_process_do_not_count)
+{
+  setenv ("LISTEN_PID", "1", 1);
+  setenv ("LISTEN_FDS", "1", 1);
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: --listen is needed: nobody could connect\n", "--store=/s");
+}
+
+/* In a child: descriptor 3 is Criterion's here. */
+Test (options, socket_from_systemd_is_a_listener)
+{
+  char text[16];
+  int status;
+  const pid_t pid = fork ();
+
+  cr_assert_neq (pid, -1);
+  if (pid == 0) {
+    snprintf (text, sizeof text, "%d", (int) getpid ());
+    setenv ("LISTEN_PID", text, 1);
+    setenv ("LISTEN_FDS", "1", 1);
+    dup2 (STDIN_FILENO, 3);
+    const struct options options = PARSE ("--store=/s");
+
+    _exit (options.nr_systemd_fds == 1 && getenv ("LISTEN_FDS") == NULL);
+  }
+  cr_assert_eq (waitpid (pid, &status, 0), pid);
+  cr_assert (WIFEXITED (status) && WEXITSTATUS (status) == 1, "%d", status);
+}
+
+Test (options, control_socket_is_in_the_runtime_directory)
+{
+  setenv ("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
+  const struct options options = PARSE ("--store=/s", LISTEN);
+
+  cr_assert_str_eq (options.control, "/run/one/control.sock");
+  cr_assert (options.control_is_default);
+}
+
+Test (options, help_and_version_exit_0_and_help_names_every_option)
+{
+  static const char *const help[] = { "--help", NULL };
+  static const char *const version[] = { "--version", NULL };
+  static const char *const list[] = { "--long-options", NULL };
+  char text[8192], names[2048];
+  char *rest = names;
+  const char *name;
+
+  cr_assert_eq (parse_in_child (help, text, sizeof text), 0);
+  cr_assert_eq (parse_in_child (list, names, sizeof names), 0);
+  cr_assert (strlen (names) > 50, "%s", names);
+  while ((name = strsep (&rest, "\n")) != NULL)
+    cr_assert_not_null (strstr (text, name), "--help lacks %s", name);
+  cr_assert_eq (parse_in_child (version, text, sizeof text), 0);
+  cr_assert_str_eq (text, "blobpagerd " PACKAGE_VERSION "\n");
+}
