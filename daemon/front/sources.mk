@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The NBD server.
 front_sources = \
+	front/front.c \
 	front/front.h \
+	front/loop.c \
+	front/loop.h \
 	$(NULL)
