@@ -3,6 +3,8 @@
 front_sources = \
 	front/front.c \
 	front/front.h \
+	front/listener.c \
+	front/listener.h \
 	front/loop.c \
 	front/loop.h \
 	$(NULL)

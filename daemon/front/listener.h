@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* The sockets that clients come to: of --listen, and those that systemd
+ * passes.
+ */
+#ifndef BP_LISTENER_H
+#define BP_LISTENER_H
+
+#include <stddef.h>
+
+#include "lib/error.h"
+#include "daemon/unix-socket.h"
+
+struct options;
+
+struct listener {
+  int fd;
+  struct unix_socket socket; /* That fd belongs to, or none. */
+};
+
+struct listeners {
+  struct listener *list;
+  size_t count;
+};
+
+/* Open all that OPTIONS ask for.  Nothing is left open on failure. */
+int listeners_open (struct listeners *listeners,
+                    const struct options *options, struct bp_error *err);
+
+/* Close them and remove their paths. */
+void listeners_close (struct listeners *listeners);
+
+#endif /* BP_LISTENER_H */
