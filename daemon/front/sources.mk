@@ -1,10 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The NBD server.
 front_sources = \
+	front/acceptor.c \
+	front/acceptor.h \
+	front/attach.c \
+	front/attach.h \
+	front/conn.c \
+	front/conn.h \
 	front/front.c \
 	front/front.h \
+	front/handshake.c \
+	front/handshake.h \
+	front/limits.h \
 	front/listener.c \
 	front/listener.h \
 	front/loop.c \
 	front/loop.h \
+	front/nbd-protocol.h \
+	front/option-reply.c \
+	front/option-reply.h \
+	front/reply.c \
+	front/reply.h \
+	front/request.c \
+	front/request.h \
+	front/shard.c \
+	front/shard.h \
 	$(NULL)

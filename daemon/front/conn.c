@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* Connections: receiving, and their beginning and end.
+ *
+ * epoll watches for what the connection can use at the moment: input only
+ * while its parser has room for more, output only while replies wait for
+ * the socket.  A client that has gone shows as EPOLLHUP or EPOLLERR
+ * whatever is watched; while the pager opens an export for it, also as
+ * EPOLLRDHUP, since nothing is read then.
+ */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/range.h"
+#include "daemon/log.h"
+#include "daemon/front/attach.h"
+#include "daemon/front/conn.h"
+#include "daemon/front/handshake.h"
+#include "daemon/front/reply.h"
+#include "daemon/front/shard.h"
+#include "daemon/pager/pager.h"
+
+void
+conn_consume (struct conn *conn, size_t len)
+{
+  assert (len <= conn->in_len);
+  conn->in_len -= len;
+  if (len > 0 && conn->in_len > 0)
+    memmove (conn->in, conn->in + len, conn->in_len);
+}
+
+/* Nothing is left of CONN but its struct: the shard frees it when no
+ * event can name it any more.
+ */
+void
+conn_bury (struct conn *conn)
+{
+  assert (conn->state == CONN_CLOSED);
+  if (!TAILQ_EMPTY (&conn->reading))
+    return;
+  if (conn->export)
+    export_unref (conn->export);
+  conn->export = NULL;
+  TAILQ_REMOVE (&conn->shard->conns, conn, entry);
+  TAILQ_INSERT_TAIL (&conn->shard->dead, conn, entry);
+}
+
+void
+conn_close (struct conn *conn, const char *why)
+{
+  struct shard *shard = conn->shard;
+
+  if (conn->state == CONN_CLOSED)
+    return;
+  log_debug ("client %d: closed: %s", conn->fd, why);
+  conn->state = CONN_CLOSED;
+  loop_unwatch (&shard->loop, conn->fd);
+  close (conn->fd);
+  timer_disarm (&conn->timer);
+  if (conn->is_dirty)
+    TAILQ_REMOVE (&shard->dirty, conn, dirty_entry);
+  conn->is_dirty = false;
+  attach_abandon (conn);
+  free (conn->option_data);
+  conn->option_data = NULL;
+  out_free (&conn->out);
+  requests_abandon (conn);
+  if (conn->export)
+    export_client_left (conn->export);
+  shard_forget_client (shard);
+  conn_bury (conn);
+}
+
+void
+conn_drain (struct conn *conn)
+{
+  if (conn->state == CONN_CLOSED)
+    return;
+  if (conn->state < CONN_TRANSMISSION && conn->out.len == 0) {
+    conn_close (conn, "shutting down");
+    return;
+  }
+  timer_disarm (&conn->timer);
+  attach_abandon (conn);
+  conn->state = CONN_DRAINING;
+  conn_make_dirty (conn);
+}
+
+void
+conn_make_dirty (struct conn *conn)
+{
+  if (conn->is_dirty || conn->state == CONN_CLOSED)
+    return;
+  conn->is_dirty = true;
+  TAILQ_INSERT_TAIL (&conn->shard->dirty, conn, dirty_entry);
+}
+
+static uint32_t
+wanted_events (const struct conn *conn)
+{
+  const uint32_t out = conn->is_blocked ? EPOLLOUT : 0;
+
+  switch (conn->state) {
+  case CONN_FLAGS:
+  case CONN_OPTION:
+  case CONN_OPTION_DATA:
+  case CONN_OPTION_SKIP:
+    return conn->out.len > 0 ? out : EPOLLIN;
+  case CONN_OPENING:
+  case CONN_LISTING: return EPOLLRDHUP | out;
+  case CONN_TRANSMISSION: return (conn->paused ? 0 : EPOLLIN) | out;
+  case CONN_DRAINING: return out;
+  case CONN_CLOSED: break;
+  }
+  assert (!"closed connections have no events");
+  return 0;
+}
+
+static void
+update_events (struct conn *conn)
+{
+  const uint32_t events = wanted_events (conn);
+
+  if (events == conn->events)
+    return;
+  conn->events = events;
+  loop_rewatch (&conn->shard->loop, conn->fd, &conn->source, events);
+}
+
+/* LEN bytes have been read over. */
+static void
+skipped (struct conn *conn, size_t len)
+{
+  conn->skip -= len;
+  if (conn->skip > 0)
+    return;
+  if (conn->state == CONN_OPTION_SKIP)
+    handshake_option_skipped (conn);
+  else if (conn->state == CONN_TRANSMISSION)
+    request_payload_skipped (conn);
+}
+
+/* Handle one piece of what has been received.  Returns true if there may
+ * be another.
+ */
+static bool
+parse (struct conn *conn)
+{
+  size_t n;
+
+  if (conn->state >= CONN_DRAINING)
+    return false;
+  if (conn->skip > 0) {
+    n = MIN (conn->skip, conn->in_len);
+    conn_consume (conn, n);
+    skipped (conn, n);
+    return n > 0;
+  }
+  if (conn->state == CONN_TRANSMISSION)
+    return requests_parse (conn);
+  return handshake_parse (conn);
+}
+
+static bool
+is_drained (const struct conn *conn)
+{
+  return conn->state == CONN_DRAINING && conn->out.len == 0 &&
+         conn->nr_requests == (conn->refused != NULL);
+}
+
+void
+conn_pump (struct conn *conn)
+{
+  bool more = true;
+
+  while (more && conn->state != CONN_CLOSED) {
+    more = parse (conn);
+    replies_send (conn);
+  }
+  if (is_drained (conn))
+    conn_close (conn, "everything is answered");
+  if (conn->state != CONN_CLOSED)
+    update_events (conn);
+}
+
+/* Receive once: into the buffer, or to be thrown away. */
+static void
+receive (struct conn *conn)
+{
+  struct shard *shard = conn->shard;
+  ssize_t n;
+
+  if (conn->skip > 0)
+    n = recv (conn->fd, shard->scratch,
+              MIN (conn->skip, sizeof shard->scratch), MSG_DONTWAIT);
+  else
+    n = recv (conn->fd, conn->in + conn->in_len,
+              sizeof conn->in - conn->in_len, MSG_DONTWAIT);
+  if (n > 0 && conn->skip > 0)
+    skipped (conn, (size_t) n);
+  else if (n > 0)
+    conn->in_len += (size_t) n;
+  else if (n == 0)
+    conn_close (conn, "the client has gone");
+  else if (errno != EAGAIN && errno != EINTR)
+    conn_close (conn, "receiving failed");
+}
+
+static void
+conn_is_ready (struct event_source *source, uint32_t events)
+{
+  struct conn *conn = container_of (source, struct conn, source);
+
+  if (conn->state == CONN_CLOSED)
+    return; /* By an event before this one. */
+  if (events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) {
+    conn_close (conn, "the client has gone");
+    return;
+  }
+  if (events & EPOLLOUT)
+    conn->is_blocked = false;
+  if (events & EPOLLIN)
+    receive (conn);
+  conn_pump (conn);
+}
+
+static void
+time_is_up (struct timer *timer)
+{
+  struct conn *conn = container_of (timer, struct conn, timer);
+
+  if (conn->state < CONN_TRANSMISSION)
+    conn_close (conn, "the handshake took too long");
+  else
+    replies_stalled (conn);
+}
+
+int
+conn_new (struct shard *shard, int fd)
+{
+  struct conn *conn = calloc (1, sizeof *conn);
+  int r;
+
+  if (conn == NULL) {
+    close (fd);
+    return -ENOMEM;
+  }
+  conn->source.ready = conn_is_ready;
+  conn->shard = shard;
+  conn->fd = fd;
+  conn->events = EPOLLIN;
+  conn->timer.fire = time_is_up;
+  TAILQ_INIT (&conn->reading);
+  TAILQ_INIT (&conn->replies);
+  TAILQ_INIT (&conn->parked);
+  r = loop_watch (&shard->loop, fd, &conn->source, conn->events);
+  if (r < 0) {
+    close (fd);
+    free (conn);
+    return r;
+  }
+  TAILQ_INSERT_TAIL (&shard->conns, conn, entry);
+  handshake_start (conn);
+  conn_make_dirty (conn);
+  return 0;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* The negotiation's state machine.
+ *
+ * One option at a time: its replies have been sent before the next one is
+ * looked at, so a client that asks without reading costs one answer.  The
+ * client has front_limits.handshake_ns for its flags and for each option,
+ * from the end of the one before; our own time does not count.
+ *
+ * What it sends is bounded before it is used: an option's data by
+ * max_option (longer data is read over and refused, up to max_skip),
+ * names by the protocol's 4096 bytes.  Names are not echoed.
+ */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/bytes.h"
+#include "lib/base/range.h"
+#include "daemon/log.h"
+#include "daemon/front/attach.h"
+#include "daemon/front/conn.h"
+#include "daemon/front/handshake.h"
+#include "daemon/front/nbd-protocol.h"
+#include "daemon/front/option-reply.h"
+#include "daemon/front/shard.h"
+#include "daemon/pager/pager.h"
+
+/* SENT is what appending a reply returned. */
+static void
+check_reply (struct conn *conn, bool sent)
+{
+  if (!sent)
+    conn_close (conn, "out of memory");
+}
+
+static void
+arm_deadline (struct conn *conn)
+{
+  timer_arm (&conn->shard->loop, conn->shard->handshake_queue,
+             &conn->timer);
+}
+
+void
+handshake_start (struct conn *conn)
+{
+  conn->state = CONN_FLAGS;
+  arm_deadline (conn);
+  check_reply (conn, reply_greeting (&conn->out));
+}
+
+/* The option is answered (unless CONN is closed): wait for the next. */
+static void
+next_option (struct conn *conn)
+{
+  free (conn->option_data);
+  conn->option_data = NULL;
+  if (conn->state == CONN_CLOSED)
+    return;
+  conn->state = CONN_OPTION;
+  arm_deadline (conn);
+}
+
+/* Refuse the option. */
+static void
+refuse (struct conn *conn, uint32_t type, const char *message)
+{
+  if (conn->option == NBD_OPT_EXPORT_NAME) {
+    conn_close (conn, message); /* It has no other way to say so. */
+    return;
+  }
+  log_debug ("client %d: option %u refused: %s", conn->fd, conn->option,
+             message);
+  check_reply (conn, reply_option_error (&conn->out, conn->option, type,
+                                         message));
+  next_option (conn);
+}
+
+/* How an export that could not be opened is refused.  Damage must not
+ * look like absence.
+ */
+static uint32_t
+open_error_type (int status)
+{
+  switch (status) {
+  case -ENOENT:
+  case -EINVAL: return NBD_REP_ERR_UNKNOWN; /* Not even a name. */
+  case -EPERM: return NBD_REP_ERR_POLICY;
+  case -ESHUTDOWN: return NBD_REP_ERR_SHUTDOWN;
+  default: return NBD_REP_ERR_PLATFORM;
+  }
+}
+
+static void
+refuse_open (struct conn *conn, int status, const char *why)
+{
+  char message[256];
+
+  if (status == -ENOENT)
+    refuse (conn, NBD_REP_ERR_UNKNOWN, "no such export");
+  else
+    refuse (conn, open_error_type (status),
+            log_quote (why, strlen (why), message, sizeof message));
+}
+
+/* The handshake is over: serve EXPORT (taken over). */
+static void
+enter_transmission (struct conn *conn, struct export *export)
+{
+  timer_disarm (&conn->timer);
+  free (conn->option_data);
+  conn->option_data = NULL;
+  conn->export = export;
+  conn->state = CONN_TRANSMISSION;
+  export_client_entered (export);
+  log_debug ("client %d: serving export '%s'", conn->fd,
+             export_get_info (export)->name);
+}
+
+void
+handshake_opened (struct conn *conn, struct export *export, int status,
+                  const char *why)
+{
+  const struct export_info *info;
+  bool sent;
+
+  assert (conn->state == CONN_OPENING);
+  if (status < 0) {
+    refuse_open (conn, status, why);
+    return;
+  }
+  info = export_get_info (export);
+  if (conn->option == NBD_OPT_EXPORT_NAME)
+    sent = reply_export_name (&conn->out, info, conn->no_zeroes);
+  else
+    sent = reply_info (&conn->out, conn->option, info, conn->wants_name,
+                       conn->wants_description) &&
+           reply_option (&conn->out, conn->option, NBD_REP_ACK, NULL, 0);
+  check_reply (conn, sent);
+  if (sent && conn->option != NBD_OPT_INFO)
+    enter_transmission (conn, export);
+  else {
+    export_unref (export);
+    next_option (conn);
+  }
+}
+
+void
+handshake_listed (struct conn *conn, struct out_buf *replies, int status)
+{
+  assert (conn->state == CONN_LISTING);
+  if (status == -ERANGE)
+    refuse (conn, NBD_REP_ERR_TOO_BIG, "too many exports to list");
+  else if (status < 0)
+    refuse (conn, open_error_type (status), "cannot list the exports");
+  else {
+    out_free (&conn->out);
+    conn->out = *replies;
+    *replies = (struct out_buf){ 0 };
+    check_reply (conn, reply_option (&conn->out, NBD_OPT_LIST, NBD_REP_ACK,
+                                     NULL, 0));
+    next_option (conn);
+  }
+}
+
+/* Ask the pager for the export; its answer ends the option. */
+static void
+open_export (struct conn *conn, const uint8_t *name, size_t len)
+{
+  if (len > NBD_MAX_STRING)
+    refuse (conn, NBD_REP_ERR_TOO_BIG, "export name too long");
+  else if (len > 0 && memchr (name, '\0', len) != NULL)
+    refuse (conn, NBD_REP_ERR_INVALID, "export name holds a zero byte");
+  else if (len >= sizeof ((struct export_info *) NULL)->name)
+    refuse (conn, NBD_REP_ERR_UNKNOWN, "no such export");
+  else {
+    conn->state = CONN_OPENING;
+    timer_disarm (&conn->timer);
+    if (!attach_open (conn, name, len))
+      conn_close (conn, "out of memory");
+  }
+}
+
+static void
+list_exports (struct conn *conn)
+{
+  if (conn->option_len > 0) {
+    refuse (conn, NBD_REP_ERR_INVALID, "LIST takes no data");
+    return;
+  }
+  conn->state = CONN_LISTING;
+  timer_disarm (&conn->timer);
+  if (!attach_list (conn))
+    conn_close (conn, "out of memory");
+}
+
+/* INFO and GO: u32 length, name, u16 count, u16 information requests. */
+static void
+get_info (struct conn *conn)
+{
+  const uint8_t *data = conn->option_data, *requests;
+  const size_t len = conn->option_len;
+  size_t name_len, count, i;
+
+  if (len < 6 || get_be32 (data) > len - 6) {
+    refuse (conn, NBD_REP_ERR_INVALID, "malformed option");
+    return;
+  }
+  name_len = get_be32 (data);
+  count = get_be16 (data + 4 + name_len);
+  requests = data + 4 + name_len + 2;
+  if (len - 6 - name_len != 2 * count) {
+    refuse (conn, NBD_REP_ERR_INVALID, "malformed option");
+    return;
+  }
+  conn->wants_name = conn->wants_description = false;
+  for (i = 0; i < count; i++) {
+    conn->wants_name |= get_be16 (requests + 2 * i) == NBD_INFO_NAME;
+    conn->wants_description |=
+      get_be16 (requests + 2 * i) == NBD_INFO_DESCRIPTION;
+  }
+  open_export (conn, data + 4, name_len);
+}
+
+/* The option is whole. */
+static void
+handle_option (struct conn *conn)
+{
+  switch (conn->option) {
+  case NBD_OPT_EXPORT_NAME:
+    open_export (conn, conn->option_data, conn->option_len);
+    break;
+  case NBD_OPT_ABORT:
+    check_reply (conn, reply_option (&conn->out, NBD_OPT_ABORT, NBD_REP_ACK,
+                                     NULL, 0));
+    conn_drain (conn);
+    break;
+  case NBD_OPT_LIST: list_exports (conn); break;
+  case NBD_OPT_INFO:
+  case NBD_OPT_GO: get_info (conn); break;
+  default:
+    refuse (conn, NBD_REP_ERR_UNSUP, "option not supported");
+    break;
+  }
+}
+
+static void
+parse_flags (struct conn *conn)
+{
+  const uint32_t known = NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES;
+  const uint32_t flags = get_be32 (conn->in);
+
+  conn_consume (conn, NBD_CLIENT_FLAGS_SIZE);
+  conn->no_zeroes = flags & NBD_FLAG_NO_ZEROES;
+  if (flags & ~known)
+    conn_close (conn, "unknown client flags");
+  else
+    next_option (conn);
+}
+
+static void
+parse_option_header (struct conn *conn)
+{
+  const struct front_limits *limits = conn->shard->limits;
+  const uint64_t magic = get_be64 (conn->in);
+
+  conn->option = get_be32 (conn->in + 8);
+  conn->option_len = get_be32 (conn->in + 12);
+  conn->option_have = 0;
+  conn_consume (conn, NBD_OPTION_HEADER_SIZE);
+  if (magic != NBD_OPTION_MAGIC)
+    conn_close (conn, "bad option magic");
+  else if (conn->option_len > limits->max_skip)
+    conn_close (conn, "option too long");
+  else if (conn->option_len > limits->max_option) {
+    conn->skip = conn->option_len;
+    conn->state = CONN_OPTION_SKIP;
+  }
+  else {
+    conn->option_data = malloc (conn->option_len + 1);
+    conn->state = CONN_OPTION_DATA;
+    if (conn->option_data == NULL)
+      conn_close (conn, "out of memory");
+  }
+}
+
+/* Returns true if the data is whole. */
+static bool
+gather_option_data (struct conn *conn)
+{
+  const size_t n =
+    MIN (conn->in_len, conn->option_len - conn->option_have);
+
+  memcpy (conn->option_data + conn->option_have, conn->in, n);
+  conn->option_have += n;
+  conn_consume (conn, n);
+  return conn->option_have == conn->option_len;
+}
+
+void
+handshake_option_skipped (struct conn *conn)
+{
+  refuse (conn, NBD_REP_ERR_TOO_BIG, "option too long");
+}
+
+bool
+handshake_parse (struct conn *conn)
+{
+  if (conn->out.len > 0)
+    return false; /* Answered, but not sent yet. */
+  if (conn->state == CONN_FLAGS && conn->in_len >= NBD_CLIENT_FLAGS_SIZE)
+    parse_flags (conn);
+  else if (conn->state == CONN_OPTION &&
+           conn->in_len >= NBD_OPTION_HEADER_SIZE)
+    parse_option_header (conn);
+  else if (conn->state == CONN_OPTION_DATA && gather_option_data (conn))
+    handle_option (conn);
+  else
+    return false;
+  return true;
+}

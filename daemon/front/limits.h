@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* What a client may cost, in one place; tests make some of it smaller. */
+#ifndef BP_FRONT_LIMITS_H
+#define BP_FRONT_LIMITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+#include "lib/base/clock.h"
+
+struct front;
+struct options;
+struct pager;
+
+struct front_limits {
+  unsigned nr_loops;        /* 0: one for each CPU, at most 4. */
+  unsigned max_clients;     /* Connections; one more is closed at once. */
+  uint64_t handshake_ns;    /* For the client flags, and for each option. */
+  uint64_t stall_ns;        /* A reply that waited so long for a client to
+                              read lets its windows go. */
+  uint64_t accept_pause_ns; /* After accept found no descriptor left. */
+  size_t max_option;        /* Bytes of an option that are kept; */
+  size_t max_skip;          /* of one that is read over; more: closed. */
+  size_t max_list;          /* Bytes of the answer to LIST. */
+  unsigned max_requests;    /* Of one connection, not yet answered; */
+  size_t max_bytes;         /* their lengths (but one always passes). */
+  size_t max_resume;        /* Bytes asked for again at a time when a
+                              client that had stalled reads on. */
+};
+
+static const struct front_limits default_front_limits = {
+  .nr_loops = 0,
+  .max_clients = 4096,
+  .handshake_ns = 10 * NS_PER_SEC,
+  .stall_ns = 200 * NS_PER_MS,
+  .accept_pause_ns = 100 * NS_PER_MS,
+  .max_option = 64 << 10,
+  .max_skip = 32 << 20,
+  .max_list = 8 << 20,
+  .max_requests = 1024,
+  .max_bytes = 32 << 20,
+  .max_resume = 1 << 20,
+};
+
+/* front_new with LIMITS (borrowed) instead of the default. */
+int front_new_limited (struct front **ret_front,
+                       const struct options *options, struct pager *pager,
+                       const struct front_limits *limits,
+                       struct bp_error *err);
+
+#endif /* BP_FRONT_LIMITS_H */

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* Requests of the transmission phase, from parsing to the pager. */
+#ifndef BP_REQUEST_H
+#define BP_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "daemon/front/loop.h"
+#include "daemon/front/nbd-protocol.h"
+#include "daemon/pager/pager.h"
+
+struct conn;
+
+/* Where a request is: in one of these lists of its connection.
+ *
+ *           request_start_read       complete
+ *   parsed ────────────▶ reading ──────────────▶ replies ──▶ sent, freed
+ *      │                    ▲                       │
+ *      │ answered           │ the client reads on   │ the client does not
+ *      │ at once            └─────── parked ◀───────┘ read
+ *      └──────────────────────────────────────────▶ replies
+ *
+ * reading: the pager has op.
+ * replies: ready to be sent; op is to be released if has_op.
+ * parked: op has been released; it will be read again.
+ *
+ * A write is in none of them while its payload is read over
+ * (conn->refused).
+ */
+
+/* Owned by the loop's thread; op is lent to the pager while in reading. */
+struct request {
+  struct read_op op;
+  struct loop_work completed; /* Posted by op.complete. */
+  TAILQ_ENTRY (request)
+  entry;
+  struct conn *conn;
+  bool has_op; /* op is the pager's, or complete. */
+  bool is_read;
+  uint32_t error;                  /* NBD error of the reply. */
+  uint64_t offset;                 /* Of a read: bytes in the export; */
+  uint32_t len;                    /* bytes. */
+  uint32_t op_start;               /* Bytes of the answer that precede op's. */
+  uint64_t sent;                   /* Bytes of the reply that are on the wire, header and
+                       all. */
+  uint8_t cookie[NBD_COOKIE_SIZE]; /* The client's. */
+  uint8_t header[NBD_SIMPLE_REPLY_SIZE];
+};
+
+TAILQ_HEAD (request_list, request);
+
+/* Handle the requests that the connection has received, as far as its
+ * limits allow; sets conn->paused if they stopped it.  May close CONN.
+ * Returns true if there were any.
+ */
+bool requests_parse (struct conn *conn);
+
+/* The payload of conn->refused has been read over. */
+void request_payload_skipped (struct conn *conn);
+
+/* Ask the pager for LEN bytes of the answer from START on. */
+void request_start_read (struct request *request, uint32_t start,
+                         uint32_t len);
+
+/* Cancel what the pager has, free the rest.  Requests under way come
+ * back through the loop.
+ */
+void requests_abandon (struct conn *conn);
+
+/* REQUEST is answered or not wanted: let it go. */
+void request_free (struct request *request);
+
+/* Our codes as NBD errors, DESIGN's table; not for -ESHUTDOWN, which is
+ * never answered.
+ */
+uint32_t nbd_errno (int status);
+
+#endif /* BP_REQUEST_H */

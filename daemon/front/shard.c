@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* Shards: who is served by a loop, and how that ends.
+ *
+ * After each round of events the dirty connections are pumped, so that
+ * all reads which came back in it are answered together, and the dead
+ * ones are freed, since no event of that round can name them any more.
+ */
+#include <config.h>
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/front/conn.h"
+#include "daemon/front/shard.h"
+
+/* Requests kept for reuse: enough for a few deep queues. */
+enum {
+  MAX_SPARE_REQUESTS = 2048
+};
+
+static void
+grace_is_over (struct timer *timer)
+{
+  struct shard *shard = container_of (timer, struct shard, grace);
+  struct conn *conn, *next;
+
+  for (conn = TAILQ_FIRST (&shard->conns); conn; conn = next) {
+    next = TAILQ_NEXT (conn, entry);
+    conn_close (conn, "the time to finish is over");
+  }
+}
+
+int
+shard_init (struct shard *shard, const struct front_limits *limits,
+            struct pager *pager, _Atomic unsigned *nr_clients,
+            struct bp_error *err)
+{
+  int r;
+
+  r = loop_init (&shard->loop, err);
+  if (r < 0)
+    return r;
+  shard->limits = limits;
+  shard->pager = pager;
+  shard->nr_clients = nr_clients;
+  TAILQ_INIT (&shard->conns);
+  TAILQ_INIT (&shard->dirty);
+  TAILQ_INIT (&shard->dead);
+  TAILQ_INIT (&shard->spare_requests);
+  shard->handshake_queue =
+    loop_add_queue (&shard->loop, limits->handshake_ns);
+  shard->stall_queue = loop_add_queue (&shard->loop, limits->stall_ns);
+  shard->grace_queue = loop_add_queue (&shard->loop, 1);
+  shard->grace.fire = grace_is_over;
+  return 0;
+}
+
+void
+shard_done (struct shard *shard)
+{
+  struct request *request;
+
+  assert (TAILQ_EMPTY (&shard->conns));
+  assert (TAILQ_EMPTY (&shard->dead));
+  while ((request = TAILQ_FIRST (&shard->spare_requests)) != NULL) {
+    TAILQ_REMOVE (&shard->spare_requests, request, entry);
+    free (request);
+  }
+  loop_done (&shard->loop);
+}
+
+static void
+pump_dirty (struct shard *shard)
+{
+  struct conn *conn;
+
+  while ((conn = TAILQ_FIRST (&shard->dirty)) != NULL) {
+    TAILQ_REMOVE (&shard->dirty, conn, dirty_entry);
+    conn->is_dirty = false;
+    conn_pump (conn);
+  }
+}
+
+static void
+free_dead (struct shard *shard)
+{
+  struct conn *conn;
+
+  while ((conn = TAILQ_FIRST (&shard->dead)) != NULL) {
+    TAILQ_REMOVE (&shard->dead, conn, entry);
+    free (conn);
+  }
+}
+
+bool
+shard_run_once (struct shard *shard)
+{
+  loop_run_once (&shard->loop);
+  pump_dirty (shard);
+  free_dead (shard);
+  return !shard->stopping || !TAILQ_EMPTY (&shard->conns) ||
+         shard->nr_late > 0;
+}
+
+void
+shard_adopt (struct shard *shard, int fd)
+{
+  const int r = conn_new (shard, fd);
+
+  if (r == 0)
+    return;
+  shard_forget_client (shard);
+  log_debug ("client dropped: %s", strerror (-r));
+}
+
+void
+shard_forget_client (struct shard *shard)
+{
+  atomic_fetch_sub_explicit (shard->nr_clients, 1, memory_order_relaxed);
+}
+
+void
+shard_stop (struct shard *shard, uint64_t grace_ns)
+{
+  struct conn *conn, *next;
+
+  shard->stopping = true;
+  shard->grace_queue->delay_ns = grace_ns;
+  timer_arm (&shard->loop, shard->grace_queue, &shard->grace);
+  for (conn = TAILQ_FIRST (&shard->conns); conn; conn = next) {
+    next = TAILQ_NEXT (conn, entry);
+    conn_drain (conn);
+  }
+}
+
+struct request *
+shard_take_request (struct shard *shard, struct conn *conn)
+{
+  struct request *request = TAILQ_FIRST (&shard->spare_requests);
+
+  if (request) {
+    TAILQ_REMOVE (&shard->spare_requests, request, entry);
+    shard->nr_spare--;
+  }
+  else {
+    request = malloc (sizeof *request);
+    if (request == NULL)
+      return NULL;
+  }
+  *request = (struct request){ .conn = conn };
+  return request;
+}
+
+void
+shard_give_request (struct shard *shard, struct request *request)
+{
+  if (shard->nr_spare >= MAX_SPARE_REQUESTS) {
+    free (request);
+    return;
+  }
+  /* The last one used is the one in the CPU's cache. */
+  TAILQ_INSERT_HEAD (&shard->spare_requests, request, entry);
+  shard->nr_spare++;
+}

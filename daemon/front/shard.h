@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* A shard: one event loop and the connections that belong to it.
+ *
+ * Everything in it belongs to the loop's thread, except what says
+ * otherwise.
+ */
+#ifndef BP_SHARD_H
+#define BP_SHARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+
+#include "daemon/front/limits.h"
+#include "daemon/front/loop.h"
+#include "daemon/front/request.h"
+
+struct conn;
+struct pager;
+
+TAILQ_HEAD (conn_list, conn);
+
+/* What one sendmsg takes. */
+enum {
+  SHARD_MAX_IOV = 1024
+};
+
+struct shard {
+  struct loop loop;
+  const struct front_limits *limits;
+  struct pager *pager;
+  _Atomic unsigned *nr_clients; /* Of all shards; relaxed: it is a limit. */
+
+  struct conn_list conns;
+  struct conn_list dirty; /* Have replies to send, or room again. */
+  struct conn_list dead;  /* Freed when the current events are done. */
+  struct request_list spare_requests;
+  unsigned nr_spare;
+
+  struct timer_queue *handshake_queue;
+  struct timer_queue *stall_queue;
+  struct timer_queue *grace_queue;
+  struct timer grace;
+  bool stopping;    /* Answers what is under way, then closes. */
+  unsigned nr_late; /* Attachments nobody waits for, being posted. */
+
+  struct iovec iov[SHARD_MAX_IOV]; /* Of the reply being sent. */
+  uint8_t scratch[64 << 10];       /* Payloads that are read over. */
+};
+
+int shard_init (struct shard *shard, const struct front_limits *limits,
+                struct pager *pager, _Atomic unsigned *nr_clients,
+                struct bp_error *err);
+
+/* No connection is left (shard_run_once returned false). */
+void shard_done (struct shard *shard);
+
+/* Wait for events and handle them.  False when the shard is stopping and
+ * its last connection has gone.
+ */
+bool shard_run_once (struct shard *shard);
+
+/* Serve the connected socket FD, which is taken over whatever happens. */
+void shard_adopt (struct shard *shard, int fd);
+
+/* Close each connection as soon as what it asked for is answered, and
+ * all of them after GRACE_NS (at least 1).
+ */
+void shard_stop (struct shard *shard, uint64_t grace_ns);
+
+/* A client was counted and its connection has ended. */
+void shard_forget_client (struct shard *shard);
+
+/* A request with its connection, zeroed but for that; NULL: no memory. */
+struct request *shard_take_request (struct shard *shard, struct conn *conn);
+void shard_give_request (struct shard *shard, struct request *request);
+
+#endif /* BP_SHARD_H */
