@@ -19,3 +19,14 @@ harness_libharness_la_SOURCES = \
 	harness/vectors.c \
 	harness/vectors.h \
 	$(NULL)
+
+# The front over a pager in memory, and a client that speaks NBD by hand.
+# Its pager takes the place of the daemon's: before $(LDADD).
+noinst_LTLIBRARIES += harness/libfronttest.la
+harness_libfronttest_la_SOURCES = \
+	harness/check.h \
+	harness/fake-pager.c \
+	harness/fake-pager.h \
+	harness/front-client.c \
+	harness/front-client.h \
+	$(NULL)

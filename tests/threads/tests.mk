@@ -5,9 +5,13 @@
 
 thread_programs = \
 	threads/test-control \
+	threads/test-front-requests \
 	$(NULL)
 
 threads_test_control_SOURCES = threads/test-control.c
+
+threads_test_front_requests_SOURCES = threads/test-front-requests.c
+threads_test_front_requests_LDADD = harness/libfronttest.la $(LDADD)
 
 check_PROGRAMS += $(thread_programs)
 TESTS += $(thread_programs)
