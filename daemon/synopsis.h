@@ -6,6 +6,7 @@
 #ifndef BP_SYNOPSIS_H
 #define BP_SYNOPSIS_H
 
+extern const char blobpager_synopsis[];
 extern const char blobpagerd_synopsis[];
 
 #endif /* BP_SYNOPSIS_H */
