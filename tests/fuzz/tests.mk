@@ -1,2 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # One fuzz target per decoder; make check replays the corpus.
+
+fuzz_programs = \
+	fuzz/fuzz-image-index \
+	fuzz/fuzz-profile \
+	$(NULL)
+
+check_PROGRAMS += $(fuzz_programs)
+TESTS += $(fuzz_programs)
+EXTRA_DIST += \
+	fuzz/README \
+	fuzz/corpus \
+	fuzz/fuzz.sh \
+	$(NULL)
+
+# The main () of every target.
+noinst_LTLIBRARIES += fuzz/libfuzzdriver.la
+fuzz_libfuzzdriver_la_SOURCES = \
+	fuzz/fuzz.h \
+	fuzz/regression-driver.c \
+	$(NULL)
+fuzz_libfuzzdriver_la_LIBADD = harness/libharness.la
+fuzz_ldadd = \
+	fuzz/libfuzzdriver.la \
+	$(top_builddir)/lib/libblobpager.la \
+	$(NULL)
+
+fuzz_fuzz_image_index_SOURCES = fuzz/fuzz-image-index.c
+fuzz_fuzz_image_index_LDADD = $(fuzz_ldadd)
+fuzz_fuzz_profile_SOURCES = fuzz/fuzz-profile.c
+fuzz_fuzz_profile_LDADD = $(fuzz_ldadd)
