@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* Replies of a session.  The bytes are tried as each kind of reply whose
- * size they have: what decodes is within the limits, and encodes to the
- * very same bytes.
+/* Replies of a session.  The first byte says which kind the rest is: H a
+ * header, S the reply that starts a session, O the result of an open, P a
+ * profile.  What decodes is within the limits, and encodes to the very
+ * same bytes.
  */
 #include <config.h>
 
@@ -82,14 +83,24 @@ check_profile (const uint8_t *data, size_t size)
   MUST (encoded_len == size && memcmp (encoded, data, size) == 0);
 }
 
+/* The kind that the first byte names. */
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-  if (size == BP_REPLY_HEADER_SIZE)
-    check_header (data);
-  if (size == BP_OPEN_RESULT_SIZE)
-    check_open_result (data);
-  check_hello (data, size);
-  check_profile (data, size);
+  if (size == 0)
+    return 0;
+  switch (data[0]) {
+  case 'H':
+    if (size == 1 + BP_REPLY_HEADER_SIZE)
+      check_header (data + 1);
+    break;
+  case 'O':
+    if (size == 1 + BP_OPEN_RESULT_SIZE)
+      check_open_result (data + 1);
+    break;
+  case 'S': check_hello (data + 1, size - 1); break;
+  case 'P': check_profile (data + 1, size - 1); break;
+  default: break;
+  }
   return 0;
 }

@@ -4,6 +4,8 @@
 fuzz_programs = \
 	fuzz/fuzz-image-index \
 	fuzz/fuzz-profile \
+	fuzz/fuzz-session-reply \
+	fuzz/fuzz-session-request \
 	$(NULL)
 
 check_PROGRAMS += $(fuzz_programs)
@@ -30,3 +32,7 @@ fuzz_fuzz_image_index_SOURCES = fuzz/fuzz-image-index.c
 fuzz_fuzz_image_index_LDADD = $(fuzz_ldadd)
 fuzz_fuzz_profile_SOURCES = fuzz/fuzz-profile.c
 fuzz_fuzz_profile_LDADD = $(fuzz_ldadd)
+fuzz_fuzz_session_reply_SOURCES = fuzz/fuzz-session-reply.c
+fuzz_fuzz_session_reply_LDADD = $(fuzz_ldadd)
+fuzz_fuzz_session_request_SOURCES = fuzz/fuzz-session-request.c
+fuzz_fuzz_session_request_LDADD = $(fuzz_ldadd)

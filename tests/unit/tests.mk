@@ -14,6 +14,8 @@ unit_programs = \
 	unit/test-profile \
 	unit/test-profile-convert \
 	unit/test-segmenter \
+	unit/test-session-proto \
+	unit/test-session-proto-reply \
 	unit/test-tag \
 	unit/test-pack \
 	unit/test-store \
@@ -29,6 +31,8 @@ unit_test_profile_SOURCES = unit/test-profile.c
 unit_test_profile_LDADD = harness/libharness.la $(LDADD)
 unit_test_profile_convert_SOURCES = unit/test-profile-convert.c
 unit_test_profile_convert_LDADD = harness/libharness.la $(LDADD)
+unit_test_session_proto_SOURCES = unit/test-session-proto.c
+unit_test_session_proto_reply_SOURCES = unit/test-session-proto-reply.c
 unit_test_segmenter_SOURCES = unit/test-segmenter.c
 unit_test_segmenter_LDADD = harness/libharness.la $(LDADD)
 
