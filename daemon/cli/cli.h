@@ -56,11 +56,18 @@ extern const struct command cmd_info;
 extern const struct command cmd_verify;
 extern const struct command cmd_rm;
 extern const struct command cmd_merkle;
+extern const struct command cmd_status;
+extern const struct command cmd_profile;
 
 /* Options that many have. */
 #define CLI_OPTION_STORE(target)                                           \
   {                                                                        \
     .name = "store", .value = "DIR", .help = "the store", .string = target \
+  }
+#define CLI_OPTION_CONTROL(target)                                    \
+  {                                                                   \
+    .name = "control", .value = "PATH", .help = "the control socket", \
+    .string = target                                                  \
   }
 #define CLI_OPTION_JSON(target)                                          \
   {                                                                      \

@@ -24,6 +24,8 @@ static const struct command *const commands[] = {
   &cmd_ls,
   &cmd_rm,
   &cmd_merkle,
+  &cmd_status,
+  &cmd_profile,
 };
 /* clang-format on */
 

@@ -5,10 +5,21 @@ cli_sources = \
 	cli/cli.h \
 	cli/cmd-ls.c \
 	cli/cmd-merkle.c \
+	cli/cmd-profile.c \
 	cli/cmd-rm.c \
+	cli/cmd-status.c \
+	cli/control-client.c \
+	cli/control-client.h \
 	cli/main.c \
+	cli/profile-actions.h \
+	cli/profile-recordings.c \
+	cli/profile-stored.c \
+	cli/profile-text.c \
+	cli/profile-text.h \
 	cli/progress.c \
 	cli/progress.h \
+	cli/status-text.c \
+	cli/status-text.h \
 	cli/store-profiles.c \
 	cli/store-profiles.h \
 	cli/tag-json.c \
