@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/cli/cli.h"
 
@@ -57,6 +58,16 @@ cli_open_store (const char *command, const char *path,
     return NULL;
   }
   return store;
+}
+
+enum bp_codec
+cli_parse_codec (const char *command, const char *value)
+{
+  if (value == NULL || strcmp (value, "zstd") == 0)
+    return BP_CODEC_ZSTD;
+  if (strcmp (value, "none") == 0)
+    return BP_CODEC_RAW;
+  cli_usage (command, "--compress: '%s' is neither zstd nor none", value);
 }
 
 void

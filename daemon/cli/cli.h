@@ -69,6 +69,11 @@ extern const struct command cmd_profile;
     .name = "control", .value = "PATH", .help = "the control socket", \
     .string = target                                                  \
   }
+#define CLI_OPTION_COMPRESS(target)                                     \
+  {                                                                     \
+    .name = "compress", .value = "zstd|none",                           \
+    .help = "how to store what is new (default zstd)", .string = target \
+  }
 #define CLI_OPTION_JSON(target)                                          \
   {                                                                      \
     .name = "json", .help = "print JSON instead of text", .flag = target \
@@ -94,6 +99,9 @@ void cli_want_operands (const char *command, int argc, int low, int high);
  */
 struct bp_store *cli_open_store (const char *command, const char *path,
                                  enum bp_store_mode mode);
+
+/* The codec that VALUE of --compress names; NULL: the default. */
+enum bp_codec cli_parse_codec (const char *command, const char *value);
 
 static inline void
 cleanup_store (struct bp_store **store)

@@ -21,6 +21,8 @@
 /* In the order of blobpager(1). */
 /* clang-format off */
 static const struct command *const commands[] = {
+  &cmd_import,
+  &cmd_add,
   &cmd_ls,
   &cmd_rm,
   &cmd_merkle,

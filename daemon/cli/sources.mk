@@ -3,6 +3,8 @@
 cli_sources = \
 	cli/cli.c \
 	cli/cli.h \
+	cli/cmd-add.c \
+	cli/cmd-import.c \
 	cli/cmd-ls.c \
 	cli/cmd-merkle.c \
 	cli/cmd-profile.c \
@@ -10,6 +12,12 @@ cli_sources = \
 	cli/cmd-status.c \
 	cli/control-client.c \
 	cli/control-client.h \
+	cli/image-import.c \
+	cli/image-import.h \
+	cli/import-file.c \
+	cli/import-nbd.c \
+	cli/import-source.c \
+	cli/import-source.h \
 	cli/main.c \
 	cli/profile-actions.h \
 	cli/profile-recordings.c \
