@@ -16,6 +16,8 @@ noinst_LTLIBRARIES += harness/libharness.la
 harness_libharness_la_SOURCES = \
 	harness/image.c \
 	harness/image.h \
+	harness/synthetic-index.c \
+	harness/synthetic-index.h \
 	harness/vectors.c \
 	harness/vectors.h \
 	$(NULL)

@@ -9,6 +9,8 @@ unit_programs = \
 	unit/test-replay-plan \
 	unit/test-base \
 	unit/test-options \
+	unit/test-image-index \
+	unit/test-image-index-check \
 	unit/test-merkle \
 	unit/test-merkle-verify \
 	unit/test-profile \
@@ -23,6 +25,10 @@ unit_programs = \
 
 unit_test_base_SOURCES = unit/test-base.c
 unit_test_options_SOURCES = unit/test-options.c
+unit_test_image_index_SOURCES = unit/test-image-index.c
+unit_test_image_index_LDADD = harness/libharness.la $(LDADD)
+unit_test_image_index_check_SOURCES = unit/test-image-index-check.c
+unit_test_image_index_check_LDADD = harness/libharness.la $(LDADD)
 unit_test_merkle_SOURCES = unit/test-merkle.c
 unit_test_merkle_LDADD = harness/libharness.la $(LDADD)
 unit_test_merkle_verify_SOURCES = unit/test-merkle-verify.c
