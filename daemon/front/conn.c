@@ -179,12 +179,10 @@ is_drained (const struct conn *conn)
 void
 conn_pump (struct conn *conn)
 {
-  bool more = true;
-
-  while (more && conn->state != CONN_CLOSED) {
-    more = parse (conn);
+  /* What is sent makes room for what is parsed. */
+  do
     replies_send (conn);
-  }
+  while (conn->state != CONN_CLOSED && parse (conn));
   if (is_drained (conn))
     conn_close (conn, "everything is answered");
   if (conn->state != CONN_CLOSED)
