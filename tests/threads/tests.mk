@@ -5,11 +5,20 @@
 
 thread_programs = \
 	threads/test-control \
+	threads/test-front-clients \
+	threads/test-front-handshake \
 	threads/test-front-requests \
+	threads/test-front-stop \
 	$(NULL)
 
 threads_test_control_SOURCES = threads/test-control.c
 
+threads_test_front_clients_SOURCES = threads/test-front-clients.c
+threads_test_front_clients_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_handshake_SOURCES = threads/test-front-handshake.c
+threads_test_front_handshake_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_stop_SOURCES = threads/test-front-stop.c
+threads_test_front_stop_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_requests_SOURCES = threads/test-front-requests.c
 threads_test_front_requests_LDADD = harness/libfronttest.la $(LDADD)
 

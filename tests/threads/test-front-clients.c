@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* Clients that stall, vanish, or come in crowds: each costs a bounded
+ * amount of memory, and the others nothing.
+ */
+#include <config.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/bytes.h"
+#include "lib/base/clock.h"
+#include "lib/base/range.h"
+#include "harness/check.h"
+#include "harness/front-client.h"
+
+enum {
+  HANDSHAKE_MS = 300,
+  STALL_MS = 10,
+  MAX_CLIENTS = 20,
+};
+
+static struct front_fixture fixture;
+
+/* Wait until COND, at most ten seconds. */
+#define WAIT_UNTIL(cond)                               \
+  do {                                                 \
+    const uint64_t end_ = now_ns () + 10 * NS_PER_SEC; \
+                                                       \
+    while (!(cond)) {                                  \
+      CHECK (now_ns () < end_);                        \
+      poll (NULL, 0, 1);                               \
+    }                                                  \
+  } while (0)
+
+static struct fake_counts
+counts (void)
+{
+  return fake_pager_counts (fixture.pager);
+}
+
+/* FD is closed by the server, not before the handshake's deadline and not
+ * long after it.
+ */
+static void
+expect_dropped (int fd, uint64_t started_ns)
+{
+  uint64_t took_ns;
+
+  client_expect_closed (fd);
+  took_ns = now_ns () - started_ns;
+  CHECK (took_ns >= (HANDSHAKE_MS - 1) * NS_PER_MS);
+  CHECK (took_ns < (HANDSHAKE_MS + 5000) * NS_PER_MS);
+}
+
+static void
+half_an_option_is_dropped_and_others_do_not_notice (void)
+{
+  const int other = client_attach (&fixture, "fast");
+  uint64_t started_ns = now_ns ();
+  uint8_t greeting[NBD_GREETING_SIZE];
+  int fd = client_connect (&fixture);
+
+  client_recv (fd, greeting, sizeof greeting);
+  expect_dropped (fd, started_ns); /* Said nothing at all. */
+
+  fd = client_connect (&fixture);
+  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
+  started_ns = now_ns ();
+  client_send (fd, "IHAVEOPT\0\0", 10);
+  expect_dropped (fd, started_ns); /* Half a header. */
+
+  fd = client_connect (&fixture);
+  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
+  started_ns = now_ns ();
+  client_send_option (fd, NBD_OPT_GO, NULL, 100);
+  client_send (fd, "\0\0", 2);
+  expect_dropped (fd, started_ns); /* Half its data. */
+
+  /* OTHER was idle in transmission all the time. */
+  client_expect_bytes (&fixture, other, 0, 100000);
+  close (other);
+}
+
+static void
+the_time_to_open_an_export_is_not_the_clients (void)
+{
+  const int fd = client_connect (&fixture);
+  struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
+  client_send_info (fd, NBD_OPT_GO, "late");
+  CHECK_EQ (poll (&pfd, 1, 2 * HANDSHAKE_MS), 0);
+  fake_pager_let_go (fixture.pager);
+  CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
+  client_expect_bytes (&fixture, fd, 0, 4096);
+  fake_pager_hold_again (fixture.pager);
+  close (fd);
+}
+
+/* ---- Clients that do not read ---- */
+
+/* COUNT reads of LEN bytes each, as fast as FD takes them. */
+static void
+ask (int fd, unsigned count, uint32_t len)
+{
+  uint64_t i;
+
+  for (i = 0; i < count; i++)
+    client_send_request (fd, 0, NBD_CMD_READ, i, i * 4097, len);
+}
+
+/* Receive the answers to ask, PAUSE_MS after every PIECE bytes. */
+static void
+take_slowly (int fd, unsigned count, uint32_t len, uint32_t piece,
+             int pause_ms)
+{
+  uint32_t pos, n;
+  uint64_t cookie;
+
+  for (; count > 0; count--) {
+    CHECK_EQ (client_recv_reply (fd, &cookie), 0);
+    for (pos = 0; pos < len; pos += n) {
+      n = MIN (piece, len - pos);
+      client_recv_bytes (&fixture, fd, cookie * 4097 + pos, n);
+      poll (NULL, 0, pause_ms);
+    }
+  }
+}
+
+static void
+expect_bounded_while_not_reading (const char *export)
+{
+  const int fd = client_attach (&fixture, export);
+  const int other = client_attach (&fixture, "fast");
+  const uint64_t limit = fixture.limits.max_bytes;
+  int i;
+
+  ask (fd, 200, 1 << 20);
+  for (i = 0; i < 20; i++)
+    client_expect_bytes (&fixture, other, (uint64_t) i << 20, 1 << 20);
+  CHECK (counts ().max_unreleased <= limit + (2 << 20));
+  /* Then it holds nothing of the cache at all. */
+  WAIT_UNTIL (counts ().unreleased == 0);
+  client_expect_bytes (&fixture, other, 0, 1 << 20);
+  take_slowly (fd, 200, 1 << 20, 1 << 20, 0);
+  close (fd);
+  close (other);
+}
+
+static void
+a_client_that_does_not_read_holds_nothing_and_loses_nothing (void)
+{
+  expect_bounded_while_not_reading ("fast");
+  expect_bounded_while_not_reading ("slow");
+}
+
+/* Slower than the stall time again and again: a reply of 4 MiB is parked
+ * and resumed in the middle.
+ */
+static void
+a_client_that_reads_slowly_gets_every_byte (void)
+{
+  int fd = client_attach (&fixture, "mixed");
+
+  ask (fd, 4, 4 << 20);
+  take_slowly (fd, 4, 4 << 20, 256 << 10, 2 * STALL_MS);
+  client_expect_bytes (&fixture, fd, 77, 7777);
+  close (fd);
+  fd = client_attach (&fixture, "slow");
+  ask (fd, 100, 40000);
+  take_slowly (fd, 100, 40000, 40000, STALL_MS / 2);
+  close (fd);
+}
+
+/* ---- Clients that vanish ---- */
+
+static void
+reads_of_a_vanished_client_are_cancelled (void)
+{
+  const unsigned before = counts ().cancelled;
+  const int fd = client_attach (&fixture, "held");
+
+  ask (fd, 50, 8192);
+  WAIT_UNTIL (counts ().waiting == 50);
+  close (fd);
+  CHECK (fake_pager_wait_idle (fixture.pager));
+  CHECK_EQ (counts ().cancelled - before, 50);
+  CHECK_EQ (counts ().clients, 0);
+}
+
+static void
+an_export_that_opens_too_late_is_given_back (void)
+{
+  const int fd = client_connect (&fixture);
+
+  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
+  client_send_info (fd, NBD_OPT_GO, "late");
+  WAIT_UNTIL (counts ().waiting == 1);
+  close (fd);
+  poll (NULL, 0, 20); /* Most likely it is noticed before the answer. */
+  fake_pager_let_go (fixture.pager);
+  CHECK (fake_pager_wait_idle (fixture.pager));
+  fake_pager_hold_again (fixture.pager);
+}
+
+/* At any moment: after each number of bytes of a dialogue, with replies of
+ * megabytes under way.
+ */
+static void
+a_client_may_vanish_at_any_moment (void)
+{
+  static const char *const exports[] = { "fast", "slow", "mixed" };
+  unsigned i;
+  int fd;
+
+  for (i = 0; i < 150; i++) {
+    fd = client_attach (&fixture, exports[i % 3]);
+    ask (fd, i % 20, 1 << 20);
+    if (i % 4 == 0)
+      client_send (fd, "\x25\x60\x95\x13 and no more", 8);
+    if (i % 5 == 0)
+      shutdown (fd, SHUT_WR);
+    close (fd);
+  }
+  CHECK (fake_pager_wait_idle (fixture.pager));
+}
+
+/* ---- Crowds ---- */
+
+static void
+one_client_too_many_is_turned_away (void)
+{
+  int fds[MAX_CLIENTS], i, fd;
+
+  WAIT_UNTIL (counts ().clients == 0);
+  for (i = 0; i < MAX_CLIENTS; i++)
+    fds[i] = client_attach (&fixture, "fast");
+  client_expect_closed (client_connect (&fixture));
+  close (fds[0]);
+  WAIT_UNTIL (counts ().clients == MAX_CLIENTS - 1);
+  fd = client_attach (&fixture, "fast");
+  client_expect_bytes (&fixture, fd, 0, 512);
+  close (fd);
+  for (i = 1; i < MAX_CLIENTS; i++)
+    close (fds[i]);
+}
+
+/* CPU time of all our threads. */
+static uint64_t
+cpu_ns (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (uint64_t) t.tv_sec * NS_PER_SEC + (uint64_t) t.tv_nsec;
+}
+
+static void
+running_out_of_descriptors_delays_clients_and_costs_nothing (void)
+{
+  enum {
+    SPARE = 200
+  };
+  const int served = client_attach (&fixture, "fast");
+  struct rlimit before, few;
+  int hogs[SPARE], nr_hogs = 0, late;
+  struct pollfd pfd = { .events = POLLIN };
+  uint64_t started_ns;
+
+  CHECK_EQ (getrlimit (RLIMIT_NOFILE, &before), 0);
+  few = before;
+  few.rlim_cur = SPARE;
+  CHECK_EQ (setrlimit (RLIMIT_NOFILE, &few), 0);
+  while (nr_hogs < SPARE &&
+         (hogs[nr_hogs] = open ("/dev/null", O_RDONLY)) >= 0)
+    nr_hogs++;
+  CHECK (nr_hogs > 0 && nr_hogs < SPARE);
+  close (hogs[--nr_hogs]);
+  late = client_connect (&fixture); /* Takes the last descriptor. */
+
+  started_ns = cpu_ns ();
+  pfd.fd = late;
+  CHECK_EQ (poll (&pfd, 1, 300), 0);
+  CHECK (cpu_ns () - started_ns < 100 * NS_PER_MS);
+  client_expect_bytes (&fixture, served, 0, 4096);
+
+  while (nr_hogs > 0)
+    close (hogs[--nr_hogs]);
+  client_greet (late, NBD_FLAG_FIXED_NEWSTYLE);
+  close (late);
+  close (served);
+  CHECK_EQ (setrlimit (RLIMIT_NOFILE, &before), 0);
+}
+
+int
+main (void)
+{
+  fixture.limits = default_front_limits;
+  fixture.limits.handshake_ns = HANDSHAKE_MS * NS_PER_MS;
+  fixture.limits.stall_ns = STALL_MS * NS_PER_MS;
+  fixture.limits.max_clients = MAX_CLIENTS;
+  fixture.limits.max_bytes = 4 << 20;
+  fixture.limits.max_resume = 256 << 10;
+  fixture_start (&fixture);
+  RUN (half_an_option_is_dropped_and_others_do_not_notice);
+  RUN (the_time_to_open_an_export_is_not_the_clients);
+  RUN (a_client_that_does_not_read_holds_nothing_and_loses_nothing);
+  RUN (a_client_that_reads_slowly_gets_every_byte);
+  RUN (reads_of_a_vanished_client_are_cancelled);
+  RUN (an_export_that_opens_too_late_is_given_back);
+  RUN (a_client_may_vanish_at_any_moment);
+  RUN (one_client_too_many_is_turned_away);
+  RUN (running_out_of_descriptors_delays_clients_and_costs_nothing);
+  fixture_stop (&fixture);
+  return EXIT_SUCCESS;
+}
