@@ -10,10 +10,6 @@
  * arrive are 64 from next on, and a bit each says which have.  Only the
  * worker that carries request number next runs one: that is what makes
  * requests of a connection run one at a time, with no lock held.
- *
- * Waiting is a loop of short nbdkit_nanosleep, because that is what ends
- * when the client goes away or nbdkit shuts down.  What is waited for is
- * under way already as a rule, so the first slices are very short.
  */
 #include <config.h>
 
@@ -28,7 +24,6 @@
 #include <nbdkit-plugin.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/clock.h"
 #include "lib/base/range.h"
 #include "lib/profile.h"
 #include "lib/session-proto.h"
@@ -36,15 +31,11 @@
 #include "nbdkit-plugin/lane.h"
 #include "nbdkit-plugin/reply-memory.h"
 #include "nbdkit-plugin/requests.h"
-
-#define ARRIVAL_NS NS_PER_SEC /* How long something may take to arrive. */
-enum {
-  FIRST_SLICE_NS = 20 * 1000,
-  LAST_SLICE_NS = 4 * 1000 * 1000,
-};
+#include "nbdkit-plugin/wait.h"
 
 struct lane {
   const struct session_config *config; /* Borrowed. */
+  struct departure departure;          /* For wait_slice. */
   pthread_mutex_t lock;                /* Protects everything below. */
 
   struct session *session;     /* NULL until HELLO has run, then constant. */
@@ -81,40 +72,6 @@ lane_free (struct lane *lane)
   reply_memory_done (&lane->replies);
   pthread_mutex_destroy (&lane->lock);
   free (lane);
-}
-
-/* ---- Waiting ---- */
-
-struct wait {
-  uint64_t deadline_ns; /* By then it must have arrived. */
-  unsigned slice_ns;    /* The next sleep. */
-};
-
-static struct wait
-begin_wait (void)
-{
-  return (struct wait){
-    .deadline_ns = now_ns () + ARRIVAL_NS,
-    .slice_ns = FIRST_SLICE_NS,
-  };
-}
-
-static bool
-may_still_arrive (const struct wait *wait)
-{
-  return now_ns () < wait->deadline_ns;
-}
-
-/* Called without locks.  Returns 0, or -ESHUTDOWN when there is nobody to
- * wait for any more.
- */
-static int
-sleep_slice (struct wait *wait, struct bp_error *err)
-{
-  if (nbdkit_nanosleep (0, wait->slice_ns) == -1)
-    return bp_error_set (err, -ESHUTDOWN, "session: the client has gone");
-  wait->slice_ns = MIN (2 * wait->slice_ns, LAST_SLICE_NS);
-  return 0;
 }
 
 /* ---- Numbers.  Called with the lock held. ---- */
@@ -205,16 +162,16 @@ look_at_turn (struct lane *lane, uint64_t n)
 static int
 wait_turn (struct lane *lane, uint64_t n, struct bp_error *err)
 {
-  struct wait wait = begin_wait ();
+  struct wait wait = wait_begin (&lane->departure);
   int r;
 
   while ((r = look_at_turn (lane, n)) != 0) {
-    if (r == -EAGAIN && !may_still_arrive (&wait))
+    if (r == -EAGAIN && !wait_may_arrive (&wait))
       return bp_error_set (err, -EINVAL,
                            "request %" PRIu64
                            ": the one before it did not arrive",
                            n);
-    r = sleep_slice (&wait, err);
+    r = wait_slice (&wait, err);
     if (r < 0)
       return r;
   }
@@ -369,7 +326,7 @@ read_reply (struct lane *lane, void *buf, uint32_t count, uint64_t offset,
 {
   const uint64_t n = (offset & ~BP_CONTROL_BIT) / BP_AREA_SIZE;
   const uint64_t start = offset % BP_AREA_SIZE;
-  struct wait wait = begin_wait ();
+  struct wait wait = wait_begin (&lane->departure);
   int r;
 
   if (!range_is_within (BP_AREA_SIZE, start, count))
@@ -379,11 +336,11 @@ read_reply (struct lane *lane, void *buf, uint32_t count, uint64_t offset,
     r = try_reply (lane, n, buf, count, start, err);
     if (r != -EBUSY && r != -EAGAIN)
       return r;
-    if (r == -EAGAIN && !may_still_arrive (&wait))
+    if (r == -EAGAIN && !wait_may_arrive (&wait))
       return bp_error_set (err, -EINVAL,
                            "reply %" PRIu64 ": its request did not arrive",
                            n);
-    r = sleep_slice (&wait, err);
+    r = wait_slice (&wait, err);
     if (r < 0)
       return r;
   }
@@ -398,7 +355,7 @@ read_reply (struct lane *lane, void *buf, uint32_t count, uint64_t offset,
 static bool
 may_open_come (struct lane *lane, const struct wait *wait, uint64_t *end)
 {
-  if (may_still_arrive (wait))
+  if (wait_may_arrive (wait))
     return true;
 
   LOCKED (&lane->lock);
@@ -411,7 +368,7 @@ static int
 wait_slot (struct lane *lane, struct mapper *mapper, uint32_t slot,
            struct mapped_blob **ret_mapped, struct bp_error *err)
 {
-  struct wait wait = begin_wait ();
+  struct wait wait = wait_begin (&lane->departure);
   uint64_t end = 0;
   int r;
 
@@ -425,7 +382,7 @@ wait_slot (struct lane *lane, struct mapper *mapper, uint32_t slot,
     if (r == -EAGAIN && !is_hopeful)
       return bp_error_set (err, -EINVAL, "slot %" PRIu32 ": is not open",
                            slot);
-    r = sleep_slice (&wait, err);
+    r = wait_slice (&wait, err);
     if (r < 0)
       return r;
   }
