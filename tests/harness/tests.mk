@@ -32,3 +32,12 @@ harness_libfronttest_la_SOURCES = \
 	harness/front-client.c \
 	harness/front-client.h \
 	$(NULL)
+
+# A driver and its session, for C tests on libnbd.
+noinst_LTLIBRARIES += harness/libtestdriver.la
+harness_libtestdriver_la_SOURCES = \
+	harness/test-driver.c \
+	harness/test-driver.h \
+	harness/test-session.c \
+	harness/test-session.h \
+	$(NULL)

@@ -7,3 +7,35 @@ integration_scripts = \
 
 TESTS += $(integration_scripts)
 EXTRA_DIST += $(integration_scripts)
+
+# Clients of a driver of their own.
+session_programs = \
+	integration/test-session-bytes \
+	integration/test-session-filters \
+	integration/test-session-killed-client \
+	integration/test-session-misuse \
+	integration/test-session-order \
+	integration/test-session-round-trip \
+	$(NULL)
+
+session_ldadd = \
+	harness/libtestdriver.la \
+	$(top_builddir)/lib/libblobpager.la \
+	$(LIBNBD_LIBS) \
+	$(NULL)
+
+integration_test_session_bytes_SOURCES = integration/test-session-bytes.c
+integration_test_session_bytes_LDADD = $(session_ldadd) $(ZSTD_LIBS)
+integration_test_session_filters_SOURCES = integration/test-session-filters.c
+integration_test_session_filters_LDADD = $(session_ldadd)
+integration_test_session_killed_client_SOURCES = integration/test-session-killed-client.c
+integration_test_session_killed_client_LDADD = $(session_ldadd)
+integration_test_session_misuse_SOURCES = integration/test-session-misuse.c
+integration_test_session_misuse_LDADD = $(session_ldadd)
+integration_test_session_order_SOURCES = integration/test-session-order.c
+integration_test_session_order_LDADD = $(session_ldadd)
+integration_test_session_round_trip_SOURCES = integration/test-session-round-trip.c
+integration_test_session_round_trip_LDADD = $(session_ldadd)
+
+check_PROGRAMS += $(session_programs)
+TESTS += $(session_programs)
