@@ -62,7 +62,8 @@ int driver_wait_ready (struct driver *driver, unsigned timeout_s,
 
 /* Shutdown begins: whatever is under way or asked from now on, fetches
  * and slow requests alike, fails with -ESHUTDOWN as soon as may be, so
- * that those who wait for the driver can be joined.
+ * that those who wait for the driver can be joined.  When it returns, no
+ * call of the observer is under way and none will come.
  */
 void driver_shut_down (struct driver *driver);
 

@@ -164,6 +164,7 @@ struct pager_observer {
   void (*read_served) (void *opaque, const struct read_op *op);
   void *opaque;
 };
+/* OBSERVER is borrowed; NULL: none (no hook may be under way then). */
 void pager_observe (struct pager *pager,
                     const struct pager_observer *observer);
 
