@@ -298,19 +298,19 @@ session_lost (void *opaque)
 void
 hooks_observe (struct profiles *profiles)
 {
-  const struct pager_observer pager = {
-    .entered = entered,
-    .left = left,
-    .read_started = read_started,
-    .read_served = read_served,
-    .opaque = profiles,
-  };
   const struct driver_observer driver = {
     .key_opened = key_opened,
     .session_lost = session_lost,
     .opaque = profiles,
   };
 
-  pager_observe (profiles->pager, &pager);
+  profiles->observer = (struct pager_observer){
+    .entered = entered,
+    .left = left,
+    .read_started = read_started,
+    .read_served = read_served,
+    .opaque = profiles,
+  };
+  pager_observe (profiles->pager, &profiles->observer);
   driver_observe (profiles->driver, &driver);
 }

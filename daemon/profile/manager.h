@@ -132,6 +132,7 @@ struct profiles {
   unsigned auto_s;   /* AUTO_SECONDS. */
   uint64_t drain_ns; /* A stop waits for a replay at most this long. */
   struct rate_limit limit;
+  struct pager_observer observer; /* Const; the pager borrows it. */
   pthread_t thread;
 
   _Atomic unsigned nr_recordings; /* Tasks with a recording; changed under

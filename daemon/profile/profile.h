@@ -35,8 +35,8 @@ int profiles_new (struct profiles **ret_profiles,
  */
 void profiles_shut_down (struct profiles *profiles);
 
-/* Nobody is inside a function of this header any more.  (A slow request
- * may be: shut the driver down first.)
+/* Nobody is inside a function of this header any more, the exports have no
+ * clients, and the driver has been shut down.
  */
 void profiles_free (struct profiles *profiles);
 

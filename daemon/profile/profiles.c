@@ -216,6 +216,7 @@ profiles_free (struct profiles *profiles)
     return;
   profiles_shut_down (profiles);
   pthread_join (profiles->thread, NULL);
+  pager_observe (profiles->pager, NULL);
   drop_all (profiles);
   destroy (profiles);
 }
