@@ -41,3 +41,14 @@ harness_libtestdriver_la_SOURCES = \
 	harness/test-session.c \
 	harness/test-session.h \
 	$(NULL)
+
+# The profile manager's world, in memory.
+noinst_LTLIBRARIES += harness/libworld.la
+harness_libworld_la_SOURCES = \
+	harness/check.h \
+	harness/fake-driver.c \
+	harness/fake-lane.c \
+	harness/fake-state.h \
+	harness/fake-world.c \
+	harness/fake-world.h \
+	$(NULL)

@@ -9,6 +9,8 @@ thread_programs = \
 	threads/test-front-handshake \
 	threads/test-front-requests \
 	threads/test-front-stop \
+	threads/test-profiles \
+	threads/test-profiles-auto \
 	$(NULL)
 
 threads_test_control_SOURCES = threads/test-control.c
@@ -21,6 +23,11 @@ threads_test_front_stop_SOURCES = threads/test-front-stop.c
 threads_test_front_stop_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_requests_SOURCES = threads/test-front-requests.c
 threads_test_front_requests_LDADD = harness/libfronttest.la $(LDADD)
+
+threads_test_profiles_SOURCES = threads/test-profiles.c
+threads_test_profiles_LDADD = harness/libworld.la $(LDADD)
+threads_test_profiles_auto_SOURCES = threads/test-profiles-auto.c
+threads_test_profiles_auto_LDADD = harness/libworld.la $(LDADD)
 
 check_PROGRAMS += $(thread_programs)
 TESTS += $(thread_programs)

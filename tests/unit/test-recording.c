@@ -38,7 +38,14 @@ static bool
 touch (struct recording *recording, uint32_t n, uint64_t offset, bool multi,
        bool warm, uint64_t sent)
 {
-  const struct touch t = { .root = root (n), .offset = offset, .sent = sent, .len = 8192, .multi = multi, .warm = warm };
+  const struct touch t = {
+    .root = root (n),
+    .offset = offset,
+    .sent = sent,
+    .len = 8192,
+    .multi = multi,
+    .warm = warm,
+  };
 
   return recording_add_touch (recording, &t);
 }
