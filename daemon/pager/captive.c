@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* Starting, watching and ending the captive nbdkit. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/pager/captive.h"
+#include "lib/base/cleanup.h"
+
+enum {
+  TERM_WAIT_MS = 2000
+}; /* From SIGTERM to SIGKILL. */
+
+struct captive {
+  const char *store; /* Borrowed. */
+  char dir[sizeof ((struct sockaddr_un *) 0)->sun_path];
+  char socket[sizeof ((struct sockaddr_un *) 0)->sun_path];
+  pid_t pid; /* 0: not running. */
+};
+
+/* Make DIR beneath PARENT (its first LEN bytes), if a socket in it has a
+ * path short enough.
+ */
+static int
+make_dir (struct captive *captive, const char *parent, size_t len)
+{
+  const int n = snprintf (captive->dir, sizeof captive->dir,
+                          "%.*s/blobpagerd.XXXXXX", (int) len, parent);
+
+  if (n < 0 || (size_t) n + sizeof "/socket" > sizeof captive->dir)
+    return -ENAMETOOLONG;
+  return mkdtemp (captive->dir) ? 0 : -errno;
+}
+
+int
+captive_new (struct captive **ret_captive, const char *store,
+             struct bp_error *err)
+{
+  CLEANUP_FREE struct captive *captive = calloc (1, sizeof *captive);
+  const char *runtime = getenv ("RUNTIME_DIRECTORY");
+  int r = -ENOENT;
+
+  if (captive == NULL)
+    return bp_error_set (err, -ENOMEM, "captive nbdkit: out of memory");
+  captive->store = store;
+  if (runtime && *runtime)
+    r = make_dir (captive, runtime, strcspn (runtime, ":"));
+  if (r < 0)
+    r = make_dir (captive, "/tmp", strlen ("/tmp"));
+  if (r < 0)
+    return bp_error_set (err, r, "captive nbdkit: private directory: %m");
+
+  /* make_dir has left room. */
+  stpcpy (stpcpy (captive->socket, captive->dir), "/socket");
+  *ret_captive = steal_ptr (&captive);
+  return 0;
+}
+
+const char *
+captive_socket (const struct captive *captive)
+{
+  return captive->socket;
+}
+
+/* ---- Starting ---- */
+
+/* Our environment without what systemd meant for us alone.  The caller
+ * frees the array, not the strings.
+ */
+static char **
+child_environment (void)
+{
+  static const char *const ours[] = {
+    "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_FDNAMES=", "NOTIFY_SOCKET=",
+    "WATCHDOG_PID=", "WATCHDOG_USEC="
+  };
+  size_t count = 0, n = 0;
+  char **env;
+
+  while (environ[count])
+    count++;
+  env = calloc (count + 1, sizeof *env);
+  if (env == NULL)
+    return NULL;
+  for (size_t i = 0; i < count; i++) {
+    bool keep = true;
+
+    for (size_t j = 0; j < sizeof ours / sizeof ours[0]; j++)
+      keep &= strncmp (environ[i], ours[j], strlen (ours[j])) != 0;
+    if (keep)
+      env[n++] = environ[i];
+  }
+  return env;
+}
+
+/* A new process group, no signal blocked or ignored, standard input empty
+ * and standard output our standard error.
+ */
+static int
+spawn (pid_t *ret_pid, char *const argv[], char *const env[])
+{
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attr;
+  sigset_t none, all;
+  int r;
+
+  sigemptyset (&none);
+  sigfillset (&all);
+  sigdelset (&all, SIGKILL);
+  sigdelset (&all, SIGSTOP);
+  if (posix_spawn_file_actions_init (&files) != 0)
+    return -ENOMEM;
+  if (posix_spawnattr_init (&attr) != 0) {
+    posix_spawn_file_actions_destroy (&files);
+    return -ENOMEM;
+  }
+  r = posix_spawn_file_actions_addopen (&files, STDIN_FILENO, "/dev/null",
+                                        O_RDONLY, 0);
+  if (r == 0)
+    r = posix_spawn_file_actions_adddup2 (&files, STDERR_FILENO,
+                                          STDOUT_FILENO);
+  if (r == 0)
+    r = posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETPGROUP |
+                                           POSIX_SPAWN_SETSIGMASK |
+                                           POSIX_SPAWN_SETSIGDEF);
+  if (r == 0)
+    r = posix_spawnattr_setsigmask (&attr, &none);
+  if (r == 0)
+    r = posix_spawnattr_setsigdefault (&attr, &all);
+  if (r == 0)
+    r = posix_spawnp (ret_pid, argv[0], &files, &attr, argv, env);
+  posix_spawnattr_destroy (&attr);
+  posix_spawn_file_actions_destroy (&files);
+  return -r;
+}
+
+int
+captive_start (struct captive *captive, struct bp_error *err)
+{
+  const char *nbdkit = getenv ("BLOBPAGER_NBDKIT");
+  const char *plugin = getenv ("BLOBPAGER_PLUGIN");
+  CLEANUP_FREE char *store = NULL;
+  CLEANUP_FREE char **env = child_environment ();
+  int r;
+
+  assert (captive->pid == 0);
+  if (nbdkit == NULL || *nbdkit == '\0')
+    nbdkit = "nbdkit";
+  if (plugin == NULL || *plugin == '\0')
+    plugin = "blobpager";
+  if (env == NULL || asprintf (&store, "store=%s", captive->store) == -1) {
+    store = NULL; /* Undefined after a failure. */
+    return bp_error_set (err, -ENOMEM, "captive nbdkit: out of memory");
+  }
+  /* A killed nbdkit leaves its socket, and would not bind to it again. */
+  if (unlink (captive->socket) == -1 && errno != ENOENT)
+    return bp_error_set (err, -errno, "'%s': unlink: %m", captive->socket);
+
+  r = spawn (&captive->pid,
+             (char *[]){ (char *) nbdkit, (char *) "-f",
+                         (char *) "--exit-with-parent", (char *) "-U",
+                         captive->socket, (char *) plugin, store, NULL },
+             env);
+  if (r < 0) {
+    captive->pid = 0;
+    return bp_error_set (err, r, "captive nbdkit: '%s': %m", nbdkit);
+  }
+  return 0;
+}
+
+/* ---- Ending ---- */
+
+bool
+captive_is_running (struct captive *captive)
+{
+  int status;
+
+  if (captive->pid == 0)
+    return false;
+  if (waitpid (captive->pid, &status, WNOHANG) != captive->pid)
+    return true;
+  captive->pid = 0;
+  if (WIFSIGNALED (status))
+    log_warn ("captive nbdkit: killed by signal %d, starting it again",
+              WTERMSIG (status));
+  else
+    log_warn ("captive nbdkit: exited with status %d, starting it again",
+              WEXITSTATUS (status));
+  return false;
+}
+
+/* Wait for its end, at most TIMEOUT_MS. */
+static bool
+has_ended_within (struct captive *captive, int timeout_ms)
+{
+  CLEANUP_CLOSE int fd = pidfd_open (captive->pid, 0);
+  struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+  int r;
+
+  if (fd == -1)
+    return false;
+  do
+    r = poll (&pollfd, 1, timeout_ms);
+  while (r == -1 && errno == EINTR);
+  return r == 1;
+}
+
+void
+captive_stop (struct captive *captive)
+{
+  int status;
+  pid_t r;
+
+  if (captive->pid == 0)
+    return;
+  kill (captive->pid, SIGTERM);
+  if (!has_ended_within (captive, TERM_WAIT_MS))
+    kill (captive->pid, SIGKILL);
+  do
+    r = waitpid (captive->pid, &status, 0);
+  while (r == -1 && errno == EINTR);
+  captive->pid = 0;
+}
+
+void
+captive_free (struct captive *captive)
+{
+  if (captive == NULL)
+    return;
+  captive_stop (captive);
+  if (unlink (captive->socket) == -1 && errno != ENOENT)
+    log_warn ("'%s': unlink: %m, leaving it", captive->socket);
+  if (rmdir (captive->dir) == -1)
+    log_warn ("'%s': rmdir: %m, leaving it", captive->dir);
+  free (captive);
+}
