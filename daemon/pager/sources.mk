@@ -6,4 +6,6 @@ pager_sources = \
 	pager/driver.h \
 	pager/fetcher.h \
 	pager/pager.h \
+	pager/wire.c \
+	pager/wire.h \
 	$(NULL)
