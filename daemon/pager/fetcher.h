@@ -20,10 +20,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "lib/merkle.h"
 
 struct fetcher;
+struct key;
+struct attempt;
 
 enum fetch_class {
   FETCH_DEMAND, /* A client waits, or soon will. */
@@ -39,21 +42,24 @@ struct fetch_user;
 struct fetch_user *fetcher_user_new (struct fetcher *fetcher);
 void fetcher_user_free (struct fetcher *fetcher, struct fetch_user *user);
 
+TAILQ_HEAD (fetch_list, fetch);
+TAILQ_HEAD (open_list, blob_open);
+
 /* A window to fetch.  Owned by the submitter, untouched by it from submit
  * until done (or retired, see there).
  */
 struct fetch {
   /* Set by the submitter. */
   struct bp_root root;
-  uint64_t offset;          /* Window start, bytes. */
-  uint64_t blob_size;       /* Bytes of the whole blob, as a verified index
+  uint64_t offset;         /* Window start, bytes. */
+  uint64_t blob_size;      /* Bytes of the whole blob, as a verified index
                                or an earlier open says; the driver's word
                                must agree (-EPROTO). */
-  uint8_t *buf;             /* Room for the window; only the fetcher writes
+  uint8_t *buf;            /* Room for the window; only the fetcher writes
                                to it until done. */
-  uint32_t len;             /* Bytes of the window. */
-  enum fetch_class class;   /* Changed only by fetcher_promote. */
-  struct fetch_user *user;  /* Or NULL. */
+  uint32_t len;            /* Bytes of the window. */
+  enum fetch_class class;  /* Changed only by fetcher_promote. */
+  struct fetch_user *user; /* Or NULL. */
 
   /* Called once, from a lane, no lock held; must not block.  STATUS: 0
    * (BUF holds verified bytes), -EBADMSG corrupt, -ENOENT the store lacks
@@ -66,11 +72,23 @@ struct fetch {
   void (*retired) (struct fetch *fetch);
 
   /* The fetcher's own. */
-  struct fetch *next;
+  TAILQ_ENTRY (fetch) link; /* In LIST. */
+  TAILQ_ENTRY (fetch) age;  /* In order of deadline, until done. */
+  struct fetch_list *list;  /* Where it waits; NULL on the wire. */
+  struct key *key;          /* That it waits for, or NULL. */
+  struct attempt *attempt;  /* On the wire, or NULL. */
   uint64_t deadline_ns;
-  void *private;
-  unsigned attempts;        /* Sent so far. */
-  unsigned corrupt;         /* Wrong digests so far. */
+  uint64_t retry_ns;     /* When to try again. */
+  int status;            /* For done. */
+  unsigned nr_attempts;  /* Sent so far. */
+  unsigned nr_errors;    /* Failed in a way that may pass. */
+  unsigned nr_corrupt;   /* Wrong digests so far. */
+  unsigned nr_malformed; /* Answers that cannot be. */
+  int avoid;             /* Lane that failed last, or -1. */
+  bool is_news;          /* Its corruption is to be logged. */
+  bool is_abandoned;     /* Timed out on the wire. */
+  bool done_returned;    /* Then: DONE has been called … */
+  bool is_over;          /* … and the wire is done with BUF. */
 };
 
 /* Queue COUNT fetches; those without a key share OPEN batches, and what
@@ -86,15 +104,23 @@ void fetcher_promote (struct fetcher *fetcher, struct fetch *fetch);
 
 /* A blob to open, for its size or ahead of a replay. */
 struct blob_open {
-  struct bp_root root;     /* Set by the submitter. */
+  struct bp_root root; /* Set by the submitter. */
   enum fetch_class class;
   struct fetch_user *user; /* Keeps the blob open; or NULL. */
   uint64_t size;           /* Filled in: bytes, the driver's word. */
   /* Called once, from a lane; 0, -ENOENT, -EBADMSG, … as above. */
   void (*done) (struct blob_open *open, int status);
-  struct blob_open *next;  /* The fetcher's own. */
+
+  /* The fetcher's own. */
+  TAILQ_ENTRY (blob_open) link; /* In LIST. */
+  TAILQ_ENTRY (blob_open) age;  /* In order of deadline, until done. */
+  struct open_list *list;       /* Where it waits. */
+  struct key *key;              /* That it waits for, or NULL. */
   uint64_t deadline_ns;
-  void *private;
+  uint64_t retry_ns;     /* When to try again. */
+  int status;            /* For done. */
+  unsigned nr_errors;    /* Failed in a way that may pass. */
+  unsigned nr_malformed; /* Answers that cannot be. */
 };
 
 /* Open COUNT blobs in as few batches as they fit. */
