@@ -31,9 +31,9 @@ struct driver;
 struct fetcher;
 
 struct driver_config {
-  const char *store;    /* Start a captive nbdkit on this store … */
-  const char *uri;      /* … or connect to this one. */
-  unsigned timeout_s;   /* --driver-timeout. */
+  const char *store;  /* Start a captive nbdkit on this store … */
+  const char *uri;    /* … or connect to this one. */
+  unsigned timeout_s; /* --driver-timeout. */
 };
 
 /* What others must know of the session.  Called from driver threads with

@@ -4,6 +4,8 @@ pager_sources = \
 	pager/attempt.c \
 	pager/captive.c \
 	pager/captive.h \
+	pager/driver-internal.h \
+	pager/driver.c \
 	pager/driver.h \
 	pager/fetcher-internal.h \
 	pager/fetcher.c \
@@ -15,8 +17,10 @@ pager_sources = \
 	pager/opening.c \
 	pager/pager.h \
 	pager/queue.c \
+	pager/requests.c \
 	pager/session-gate.c \
 	pager/session-gate.h \
+	pager/slow-request.c \
 	pager/timer.c \
 	pager/verifier.c \
 	pager/verifier.h \
