@@ -52,3 +52,10 @@ harness_libworld_la_SOURCES = \
 	harness/fake-world.c \
 	harness/fake-world.h \
 	$(NULL)
+
+# Stores, drivers and fetches, for the tests of the fetcher.
+noinst_LTLIBRARIES += harness/libfetching.la
+harness_libfetching_la_SOURCES = \
+	harness/fetching.c \
+	harness/fetching.h \
+	$(NULL)

@@ -5,6 +5,7 @@
 
 thread_programs = \
 	threads/test-control \
+	threads/test-fetcher-reads \
 	threads/test-front-clients \
 	threads/test-front-handshake \
 	threads/test-front-requests \
@@ -28,6 +29,9 @@ threads_test_profiles_SOURCES = threads/test-profiles.c
 threads_test_profiles_LDADD = harness/libworld.la $(LDADD)
 threads_test_profiles_auto_SOURCES = threads/test-profiles-auto.c
 threads_test_profiles_auto_LDADD = harness/libworld.la $(LDADD)
+
+threads_test_fetcher_reads_SOURCES = threads/test-fetcher-reads.c
+threads_test_fetcher_reads_LDADD = harness/libfetching.la $(LDADD)
 
 check_PROGRAMS += $(thread_programs)
 TESTS += $(thread_programs)

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* Stores, drivers and fetches for the tests of the fetcher. */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/store.h"
+#include "tests/harness/fetching.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+void
+test_failed (const char *file, int line, const char *function,
+             const char *what)
+{
+  fprintf (stderr, "%s:%d: %s: FAILED: %s\n", file, line, function, what);
+  _exit (1);
+}
+
+void
+test_equal (int64_t a, int64_t b, const char *file, int line,
+            const char *function, const char *what)
+{
+  if (a == b)
+    return;
+  fprintf (stderr, "%s:%d: %s: %" PRId64 " and %" PRId64 "\n", file, line,
+           function, a, b);
+  test_failed (file, line, function, what);
+}
+
+void
+test_requires_plugin (void)
+{
+  const char *plugin = getenv ("BLOBPAGER_PLUGIN");
+
+  if (plugin && access (plugin, R_OK) == 0)
+    return;
+  printf ("skipped: needs the plugin\n");
+  exit (77);
+}
+
+/* ---- Stores ---- */
+
+void
+test_store_init (struct test_store *store)
+{
+  memset (store, 0, sizeof *store);
+  strcpy (store->dir, "/tmp/bp.XXXXXX");
+  CHECK (mkdtemp (store->dir) != NULL);
+  snprintf (store->path, sizeof store->path, "%s/store", store->dir);
+}
+
+/* xorshift64*: reproducible and incompressible. */
+static void
+fill (uint8_t *data, size_t len, uint64_t seed)
+{
+  uint64_t x = seed * UINT64_C (0x9e3779b97f4a7c15) + 1;
+
+  for (size_t i = 0; i < len; i++) {
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    data[i] = (uint8_t) ((x * UINT64_C (0x2545f4914f6cdd1d)) >> 56);
+  }
+}
+
+static int
+read_blob (void *opaque, uint64_t offset, void *buf, size_t len,
+           struct bp_error *err)
+{
+  const struct test_blob *blob = opaque;
+
+  (void) err;
+  memcpy (buf, blob->data + offset, len);
+  return 0;
+}
+
+static void
+import_blob (struct bp_import *import, struct test_blob *blob)
+{
+  struct bp_error err;
+  bool is_new;
+  int r;
+
+  if (blob->size <= BP_WINDOW_SIZE)
+    r = bp_import_add_segment (import, blob->data, (uint32_t) blob->size,
+                               &blob->root, &is_new, &err);
+  else
+    r = bp_import_add_blob (import, blob->size, read_blob, blob,
+                            &blob->root, &is_new, &err);
+  CHECK_EQUAL (r, 0);
+}
+
+void
+test_store_add (struct test_store *store, size_t count, uint64_t size,
+                uint64_t seed)
+{
+  struct bp_import *import = NULL;
+  struct bp_store *bp_store = NULL;
+  struct bp_error err;
+
+  CHECK_EQUAL (bp_store_open (&bp_store, store->path, BP_STORE_CREATE, &err),
+               0);
+  CHECK_EQUAL (bp_import_begin (&import, bp_store, BP_CODEC_RAW, &err), 0);
+  store->blobs = realloc (store->blobs,
+                          (store->nr_blobs + count) * sizeof *store->blobs);
+  CHECK (store->blobs != NULL);
+  for (size_t i = 0; i < count; i++) {
+    struct test_blob *blob = &store->blobs[store->nr_blobs++];
+
+    blob->size = size;
+    blob->data = malloc (size + 1);
+    CHECK (blob->data != NULL);
+    fill (blob->data, size, seed * 1000003 + i);
+    import_blob (import, blob);
+  }
+  CHECK_EQUAL (bp_import_commit (import, NULL, &err), 0);
+  bp_import_free (import);
+  bp_store_close (bp_store);
+}
+
+static int
+remove_entry (const char *path, const struct stat *st, int type,
+              struct FTW *ftw)
+{
+  (void) st;
+  (void) type;
+  (void) ftw;
+  return remove (path);
+}
+
+void
+test_store_done (struct test_store *store)
+{
+  for (size_t i = 0; i < store->nr_blobs; i++)
+    free (store->blobs[i].data);
+  free (store->blobs);
+  nftw (store->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Change a bit of FILE where the first bytes of NEEDLE stand. */
+static bool
+corrupt_file (const char *file, const uint8_t *needle, size_t len)
+{
+  CLEANUP_CLOSE int fd = open (file, O_RDWR | O_CLOEXEC);
+  struct stat st;
+  uint8_t *map, *found, byte;
+
+  CHECK (fd >= 0 && fstat (fd, &st) == 0);
+  map = mmap (NULL, (size_t) st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+  CHECK (map != MAP_FAILED);
+  found = memmem (map, (size_t) st.st_size, needle, len);
+  if (found) {
+    byte = *found ^ 1;
+    CHECK (pwrite (fd, &byte, 1, found - map) == 1);
+  }
+  munmap (map, (size_t) st.st_size);
+  return found != NULL;
+}
+
+void
+test_corrupt (const struct test_store *store, const struct test_blob *blob,
+              uint64_t offset)
+{
+  CLEANUP_CLOSEDIR DIR *dir = NULL;
+  char path[512];
+  struct dirent *entry;
+
+  snprintf (path, sizeof path, "%s/packs", store->path);
+  dir = opendir (path);
+  CHECK (dir != NULL);
+  while ((entry = readdir (dir)) != NULL) {
+    snprintf (path, sizeof path, "%s/packs/%s", store->path, entry->d_name);
+    if (entry->d_name[0] != '.' &&
+        corrupt_file (path, blob->data + offset, 64))
+      return;
+  }
+  test_failed (__FILE__, __LINE__, __func__, "no pack holds the blob");
+}
+
+/* ---- Drivers ---- */
+
+struct driver *
+test_driver (const struct test_store *store, unsigned timeout_s)
+{
+  static struct driver_config config;
+  struct driver *driver;
+  struct bp_error err;
+
+  config.store = store->path;
+  config.timeout_s = timeout_s;
+  CHECK_EQUAL (driver_new (&driver, &config, &err), 0);
+  CHECK_EQUAL (driver_wait_ready (driver, 20, &err), 0);
+  return driver;
+}
+
+const char *
+test_uri (const struct test_store *store, const char *socket)
+{
+  static char uri[256];
+
+  snprintf (uri, sizeof uri, "nbd+unix:///?socket=%s/%s", store->dir,
+            socket);
+  return uri;
+}
+
+static bool
+listens (void *opaque)
+{
+  CLEANUP_CLOSE int fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+  CHECK (fd >= 0);
+  strcpy (addr.sun_path, opaque);
+  return connect (fd, (struct sockaddr *) &addr, sizeof addr) == 0;
+}
+
+pid_t
+test_nbdkit_start (const struct test_store *store, char *const extra[])
+{
+  char socket_path[96], store_arg[128];
+  char *argv[32];
+  size_t n = 0;
+  pid_t pid;
+
+  snprintf (socket_path, sizeof socket_path, "%s/socket", store->dir);
+  snprintf (store_arg, sizeof store_arg, "store=%s", store->path);
+  unlink (socket_path);
+  argv[n++] = getenv ("BLOBPAGER_NBDKIT");
+  if (argv[0] == NULL)
+    argv[0] = (char *) "nbdkit";
+  argv[n++] = (char *) "-f";
+  argv[n++] = (char *) "--exit-with-parent";
+  argv[n++] = (char *) "-U";
+  argv[n++] = socket_path;
+  for (size_t i = 0; extra && extra[i]; i++)
+    argv[n++] = extra[i];
+  argv[n++] = getenv ("BLOBPAGER_PLUGIN");
+  argv[n++] = store_arg;
+  argv[n] = NULL;
+  pid = fork ();
+  CHECK (pid >= 0);
+  if (pid == 0) {
+    execvp (argv[0], argv);
+    _exit (127);
+  }
+  test_wait_until (listens, socket_path);
+  return pid;
+}
+
+void
+test_nbdkit_kill (pid_t pid, int signal)
+{
+  CHECK (kill (pid, signal) == 0);
+  CHECK (waitpid (pid, NULL, 0) == pid);
+}
+
+/* The only child there is. */
+pid_t
+test_captive_pid (void)
+{
+  char path[64];
+  FILE *fp;
+  int pid = 0, r = 0;
+  DIR *tasks = opendir ("/proc/self/task");
+  struct dirent *entry;
+
+  CHECK (tasks != NULL);
+  while (r != 1 && (entry = readdir (tasks)) != NULL) {
+    snprintf (path, sizeof path, "/proc/self/task/%.20s/children",
+              entry->d_name);
+    fp = fopen (path, "re");
+    if (fp == NULL)
+      continue;
+    r = fscanf (fp, "%d", &pid);
+    fclose (fp);
+  }
+  closedir (tasks);
+  return r == 1 ? pid : 0;
+}
+
+/* ---- Fetches ---- */
+
+static void
+fetch_done (struct fetch *fetch, int status)
+{
+  struct test_fetch *test = (struct test_fetch *) fetch;
+
+  pthread_mutex_lock (&lock);
+  CHECK (!test->is_done);
+  test->is_done = true;
+  test->status = status;
+  pthread_cond_broadcast (&changed);
+  pthread_mutex_unlock (&lock);
+}
+
+static void
+fetch_retired (struct fetch *fetch)
+{
+  struct test_fetch *test = (struct test_fetch *) fetch;
+
+  pthread_mutex_lock (&lock);
+  CHECK (test->is_done && test->status == -ETIMEDOUT && !test->is_retired);
+  test->is_retired = true;
+  pthread_cond_broadcast (&changed);
+  pthread_mutex_unlock (&lock);
+}
+
+struct test_fetch *
+test_fetches (size_t count)
+{
+  struct test_fetch *fetches = calloc (count, sizeof *fetches);
+
+  CHECK (fetches != NULL);
+  for (size_t i = 0; i < count; i++) {
+    fetches[i].fetch.buf = malloc (BP_WINDOW_SIZE);
+    CHECK (fetches[i].fetch.buf != NULL);
+  }
+  return fetches;
+}
+
+void
+test_fetches_free (struct test_fetch *fetches, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    free (fetches[i].fetch.buf);
+  free (fetches);
+}
+
+void
+test_fetch_set (struct test_fetch *fetch, const struct test_blob *blob,
+                uint64_t offset, enum fetch_class class,
+                struct fetch_user *user)
+{
+  const uint64_t left = blob->size - offset;
+
+  memset (fetch->fetch.buf, 0xa5, BP_WINDOW_SIZE);
+  fetch->blob = blob;
+  fetch->is_done = false;
+  fetch->is_retired = false;
+  fetch->fetch.root = blob->root;
+  fetch->fetch.offset = offset;
+  fetch->fetch.blob_size = blob->size;
+  fetch->fetch.len = (uint32_t) (left < BP_WINDOW_SIZE ? left
+                                                       : BP_WINDOW_SIZE);
+  fetch->fetch.class = class;
+  fetch->fetch.user = user;
+  fetch->fetch.done = fetch_done;
+  fetch->fetch.retired = fetch_retired;
+}
+
+void
+test_submit (struct fetcher *fetcher, struct test_fetch *fetches,
+             size_t count)
+{
+  struct fetch **list = calloc (count, sizeof *list);
+
+  CHECK (list != NULL);
+  for (size_t i = 0; i < count; i++)
+    list[i] = &fetches[i].fetch;
+  fetcher_submit (fetcher, list, count);
+  free (list);
+}
+
+void
+test_wait (struct test_fetch *fetches, size_t count)
+{
+  pthread_mutex_lock (&lock);
+  for (size_t i = 0; i < count; i++)
+    while (!fetches[i].is_done)
+      pthread_cond_wait (&changed, &lock);
+  pthread_mutex_unlock (&lock);
+}
+
+void
+test_wait_retired (struct test_fetch *fetch)
+{
+  pthread_mutex_lock (&lock);
+  while (!fetch->is_retired)
+    pthread_cond_wait (&changed, &lock);
+  pthread_mutex_unlock (&lock);
+}
+
+void
+test_expect (const struct test_fetch *fetch, int status)
+{
+  CHECK_EQUAL (fetch->status, status);
+  if (status == 0)
+    CHECK (memcmp (fetch->fetch.buf, fetch->blob->data + fetch->fetch.offset,
+                   fetch->fetch.len) == 0);
+}
+
+int
+test_fetch_one (struct fetcher *fetcher, const struct test_blob *blob,
+                uint64_t offset, struct fetch_user *user)
+{
+  struct test_fetch *fetch = test_fetches (1);
+  int status;
+
+  test_fetch_set (fetch, blob, offset, FETCH_DEMAND, user);
+  test_submit (fetcher, fetch, 1);
+  test_wait (fetch, 1);
+  status = fetch->status;
+  test_expect (fetch, status);
+  test_fetches_free (fetch, 1);
+  return status;
+}
+
+void
+test_fetch_all (struct fetcher *fetcher, const struct test_store *store,
+                size_t first, size_t count, enum fetch_class class,
+                struct fetch_user *user)
+{
+  struct test_fetch *fetches;
+  size_t nr = 0, n = 0;
+
+  for (size_t i = first; i < first + count; i++)
+    nr += bp_nr_windows (store->blobs[i].size);
+  fetches = test_fetches (nr);
+  for (size_t i = first; i < first + count; i++)
+    for (uint64_t w = 0; w < bp_nr_windows (store->blobs[i].size); w++)
+      test_fetch_set (&fetches[n++], &store->blobs[i], w * BP_WINDOW_SIZE,
+                      class, user);
+  test_submit (fetcher, fetches, nr);
+  test_wait (fetches, nr);
+  for (size_t i = 0; i < nr; i++)
+    test_expect (&fetches[i], 0);
+  test_fetches_free (fetches, nr);
+}
+
+/* ---- Waiting ---- */
+
+void
+test_wait_until (bool (*condition) (void *opaque), void *opaque)
+{
+  const uint64_t deadline = now_ns () + 20 * NS_PER_SEC;
+  const struct timespec slice = { .tv_nsec = 2000000 };
+
+  while (!condition (opaque)) {
+    if (now_ns () > deadline)
+      test_failed (__FILE__, __LINE__, __func__, "timed out");
+    nanosleep (&slice, NULL);
+  }
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* For the tests of the fetcher: a store of blobs with known bytes, a driver
+ * on it, and fetches that are waited for.
+ *
+ * Everything here ends the process with a message if it fails.
+ */
+#ifndef BP_TEST_FETCHING_H
+#define BP_TEST_FETCHING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/pager/driver.h"
+#include "daemon/pager/fetcher.h"
+
+#define CHECK(condition)                                    \
+  ((condition) ? (void) 0                                   \
+               : test_failed (__FILE__, __LINE__, __func__, \
+                              #condition))
+#define CHECK_EQUAL(a, b)                                       \
+  test_equal ((int64_t) (a), (int64_t) (b), __FILE__, __LINE__, \
+              __func__, #a " == " #b)
+
+void test_failed (const char *file, int line, const char *function,
+                  const char *what) __attribute__ ((noreturn));
+void test_equal (int64_t a, int64_t b, const char *file, int line,
+                 const char *function, const char *what);
+
+/* A blob of the store. */
+struct test_blob {
+  struct bp_root root;
+  uint64_t size; /* Bytes. */
+  uint8_t *data; /* What it holds. */
+};
+
+/* A directory of its own, removed by test_store_done. */
+struct test_store {
+  char dir[64];
+  char path[96]; /* Of the store. */
+  struct test_blob *blobs;
+  size_t nr_blobs;
+};
+
+/* COUNT blobs of SIZE bytes each (reproducible from SEED), more of them
+ * with each call.
+ */
+void test_store_init (struct test_store *store);
+void test_store_add (struct test_store *store, size_t count, uint64_t size,
+                     uint64_t seed);
+void test_store_done (struct test_store *store);
+
+/* A captive driver on STORE that has a session. */
+struct driver *test_driver (const struct test_store *store,
+                            unsigned timeout_s);
+
+/* An nbdkit of our own on STORE, listening on its directory's "socket";
+ * EXTRA (NULL-terminated) goes before the plugin.  Returns its pid once it
+ * listens.
+ */
+pid_t test_nbdkit_start (const struct test_store *store,
+                         char *const extra[]);
+void test_nbdkit_kill (pid_t pid, int signal);
+/* The URI of that nbdkit, or of another socket in STORE's directory.  Of
+ * static duration.
+ */
+const char *test_uri (const struct test_store *store, const char *socket);
+
+/* The captive nbdkit of DRIVER. */
+pid_t test_captive_pid (void);
+
+/* A fetch of a window, and what became of it. */
+struct test_fetch {
+  struct fetch fetch; /* First. */
+  const struct test_blob *blob;
+  int status;
+  bool is_done;
+  bool is_retired;
+};
+
+/* Fetches of COUNT windows; the buffers are allocated and poisoned. */
+struct test_fetch *test_fetches (size_t count);
+void test_fetches_free (struct test_fetch *fetches, size_t count);
+void test_fetch_set (struct test_fetch *fetch, const struct test_blob *blob,
+                     uint64_t offset, enum fetch_class class,
+                     struct fetch_user *user);
+void test_submit (struct fetcher *fetcher, struct test_fetch *fetches,
+                  size_t count);
+void test_wait (struct test_fetch *fetches, size_t count);
+void test_wait_retired (struct test_fetch *fetch);
+/* It was done with STATUS; with 0, BUF holds what the blob holds. */
+void test_expect (const struct test_fetch *fetch, int status);
+
+/* One window, submitted and waited for.  Returns its status; bytes are
+ * compared.
+ */
+int test_fetch_one (struct fetcher *fetcher, const struct test_blob *blob,
+                    uint64_t offset, struct fetch_user *user);
+
+/* Every window of the blobs FIRST … FIRST + COUNT - 1, submitted together,
+ * waited for and compared.
+ */
+void test_fetch_all (struct fetcher *fetcher, const struct test_store *store,
+                     size_t first, size_t count, enum fetch_class class,
+                     struct fetch_user *user);
+
+/* Wait until CONDITION (OPAQUE); fail after 20 seconds. */
+void test_wait_until (bool (*condition) (void *opaque), void *opaque);
+
+/* Skip the whole program unless the plugin is there. */
+void test_requires_plugin (void);
+
+/* Flip one bit of the stored bytes of BLOB, which is stored raw. */
+void test_corrupt (const struct test_store *store,
+                   const struct test_blob *blob, uint64_t offset);
+
+#endif /* BP_TEST_FETCHING_H */
