@@ -123,6 +123,20 @@ bpplug_get_ready (void)
 
 /* ---- Exports ---- */
 
+enum {
+  DESCRIPTION_SIZE = 16 + BP_ROOT_HEX_SIZE
+};
+
+static void
+describe_root (const char *kind, const struct bp_root *root,
+               char out[DESCRIPTION_SIZE])
+{
+  char hex[BP_ROOT_HEX_SIZE];
+
+  snprintf (out, DESCRIPTION_SIZE, "%s %s", kind,
+            bp_root_format (root, hex));
+}
+
 static int
 bpplug_list_exports (int readonly, int is_tls,
                      struct nbdkit_exports *exports)
@@ -136,10 +150,10 @@ bpplug_list_exports (int readonly, int is_tls,
   if (bp_store_list_tags (config.store, &tags, &count, NULL, &err) < 0)
     return report_error (&err);
   for (size_t i = 0; i < count; i++) {
-    char root[BP_ROOT_HEX_SIZE];
+    char text[DESCRIPTION_SIZE];
 
-    if (nbdkit_add_export (exports, tags[i].name,
-                           bp_root_format (&tags[i].root, root)) == -1)
+    describe_root ("image", &tags[i].root, text);
+    if (nbdkit_add_export (exports, tags[i].name, text) == -1)
       return -1;
   }
   return 0;
@@ -220,14 +234,13 @@ static const char *
 bpplug_export_description (void *opaque)
 {
   const struct handle *handle = opaque;
-  char root[BP_ROOT_HEX_SIZE];
+  char text[DESCRIPTION_SIZE];
 
   if (handle->lane)
     return "blobpager session, for blobpagerd";
-  bp_root_format (direct_export_root (handle->direct), root);
-  return nbdkit_printf_intern (
-    "%s %s", direct_export_is_image (handle->direct) ? "image" : "blob",
-    root);
+  describe_root (direct_export_is_image (handle->direct) ? "image" : "blob",
+                 direct_export_root (handle->direct), text);
+  return nbdkit_strdup_intern (text);
 }
 
 static int64_t

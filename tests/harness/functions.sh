@@ -125,7 +125,7 @@ uri ()
 start_driver ()
 {
   driver=$tmp/driver
-  rm -f "$tmp/driver.pid"
+  rm -f "$tmp/driver.pid" "$driver"
   "${BLOBPAGER_NBDKIT:-nbdkit}" -f -U "$driver" -P "$tmp/driver.pid" \
     "${driver_options[@]}" "$BLOBPAGER_PLUGIN" "$@" \
     2>> "$tmp/driver.log" &

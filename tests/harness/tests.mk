@@ -59,3 +59,8 @@ harness_libfetching_la_SOURCES = \
 	harness/fetching.c \
 	harness/fetching.h \
 	$(NULL)
+
+# For shell tests: what of an export can be read.
+check_PROGRAMS += harness/read-map
+harness_read_map_SOURCES = harness/read-map.c
+harness_read_map_LDADD = $(top_builddir)/lib/libblobpager.la $(LIBNBD_LIBS)

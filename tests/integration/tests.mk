@@ -2,7 +2,10 @@
 # The real programs together: shell scripts, and C programs on libnbd.
 
 integration_scripts = \
+	integration/test-direct-corrupt.sh \
+	integration/test-direct-exports.sh \
 	integration/test-lagsim.sh \
+	integration/test-plugin-command-line.sh \
 	$(NULL)
 
 TESTS += $(integration_scripts)

@@ -2,6 +2,7 @@
 # Other people's programs as our clients, one small script each.
 
 interop_scripts = \
+	interop/test-qemu-img-driver.sh \
 	$(NULL)
 
 TESTS += $(interop_scripts)
