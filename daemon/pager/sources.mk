@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Cache, exports and reads; the driver, its lanes and the verifier.
 pager_sources = \
+	pager/arena.c \
+	pager/arena.h \
 	pager/attempt.c \
 	pager/captive.c \
 	pager/captive.h \
