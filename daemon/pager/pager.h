@@ -31,7 +31,10 @@ struct window;
 int pager_new (struct pager **ret_pager, const struct options *options,
                struct driver *driver, struct bp_error *err);
 
-/* Every export has been closed and every read released. */
+/* Every export has been closed, every read released, every pin set freed.
+ * Waits for names being resolved and fetches under way: so after
+ * driver_free, which fails them.
+ */
 void pager_free (struct pager *pager);
 
 /* ---- Exports ---- */
@@ -45,13 +48,13 @@ enum export_kind {
  * to close.
  */
 struct export_info {
-  char name[256];           /* As the client asked for it; "" resolved to
-                               the tag. */
+  char name[256]; /* As the client asked for it; "" resolved to
+                     the tag. */
   enum export_kind kind;
-  struct bp_root root;      /* Image root, or the blob's. */
-  char tag[BP_NAME_SIZE];   /* The tag it was attached by, or "". */
-  uint64_t size;            /* Bytes. */
-  char description[256];    /* For LIST and INFO. */
+  struct bp_root root;    /* Image root, or the blob's. */
+  char tag[BP_NAME_SIZE]; /* The tag it was attached by, or "". */
+  uint64_t size;          /* Bytes. */
+  char description[256];  /* For LIST and INFO. */
 };
 const struct export_info *export_get_info (const struct export *export);
 
@@ -104,22 +107,24 @@ struct read_touch {
  */
 struct read_op {
   struct export *export;
-  uint64_t offset;       /* OFFSET, LEN: inside the export. */
-  uint32_t len;          /* Bytes, at most 32 MiB, at least 1. */
+  uint64_t offset; /* OFFSET, LEN: inside the export. */
+  uint32_t len;    /* Bytes, at most 32 MiB, at least 1. */
   /* Called once if export_read returned false: from any thread, no lock
    * held; must not block or call back into the pager but for
    * read_op_release.
    */
   void (*complete) (struct read_op *op);
-  void *opaque;          /* The caller's. */
+  void *opaque; /* The caller's. */
 
   /* Results. */
-  int status;            /* 0; -EBADMSG, -EIO, -ENOENT, -EPROTO, -ENOMEM. */
-  uint64_t bad_offset;   /* On failure: image offset of the first window
-                            that failed. */
+  int status;          /* 0; -EBADMSG, -EIO, -ENOENT, -EPROTO, -ENOMEM. */
+  uint64_t bad_offset; /* On failure: image offset of the first window
+                          that failed. */
+
+  /* Those of success. */
   struct read_piece *pieces; /* Owned by the pager until release. */
   size_t nr_pieces;
-  struct read_touch *touches;
+  struct read_touch *touches; /* Of a watched export; else none. */
   size_t nr_touches;
 
   /* The pager's own. */
@@ -132,12 +137,15 @@ struct read_op {
 bool export_read (struct read_op *op);
 
 /* The answer has been sent, or is not wanted: let its windows go.  OP must
- * be complete.
+ * be complete.  This may make room for other reads, and complete them: so
+ * hold no lock that a COMPLETE takes.
  */
 void read_op_release (struct read_op *op);
 
-/* The client has gone while OP was under way: complete it as soon as may
- * be, with -ESHUTDOWN.  Its fetches go on.
+/* The client has gone while OP was under way: unless it is completed (by
+ * another thread, just now), complete it with -ESHUTDOWN before this
+ * returns.  Either way OP->complete is called exactly once; OP has not
+ * been released.  Its fetches go on.
  */
 void read_op_cancel (struct read_op *op);
 
@@ -177,6 +185,14 @@ void export_watch (struct export *export, int delta);
 void pager_for_each_export (struct pager *pager,
                             void (*fn) (void *opaque, struct export *export),
                             void *opaque);
+
+/* The same for all that are known: also the last few whose clients have
+ * gone, for their counts.
+ */
+void pager_for_each_known_export (struct pager *pager,
+                                  void (*fn) (void *opaque,
+                                              struct export *export),
+                                  void *opaque);
 
 /* ---- Prefetch for replay ---- */
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Cache, exports and reads; the driver, its lanes and the verifier.
 pager_sources = \
+	pager/admission.c \
+	pager/admission.h \
 	pager/arena.c \
 	pager/arena.h \
 	pager/attempt.c \
@@ -12,11 +14,15 @@ pager_sources = \
 	pager/driver.c \
 	pager/driver.h \
 	pager/evict.c \
+	pager/export-index.c \
+	pager/export-open.c \
+	pager/exports.c \
 	pager/fetcher-internal.h \
 	pager/fetcher.c \
 	pager/fetcher.h \
 	pager/ghost.c \
 	pager/ghost.h \
+	pager/internal.h \
 	pager/keys.c \
 	pager/keys.h \
 	pager/lane.c \
@@ -26,6 +32,8 @@ pager_sources = \
 	pager/pager.h \
 	pager/pins.h \
 	pager/queue.c \
+	pager/read-ahead.c \
+	pager/read-ahead.h \
 	pager/requests.c \
 	pager/session-gate.c \
 	pager/session-gate.h \
@@ -36,4 +44,6 @@ pager_sources = \
 	pager/want.c \
 	pager/wire.c \
 	pager/wire.h \
+	pager/workers.c \
+	pager/workers.h \
 	$(NULL)
