@@ -29,11 +29,17 @@ pager_sources = \
 	pager/lane.h \
 	pager/opening.c \
 	pager/page-in.c \
+	pager/pager.c \
 	pager/pager.h \
 	pager/pins.h \
+	pager/prefetch.c \
 	pager/queue.c \
 	pager/read-ahead.c \
 	pager/read-ahead.h \
+	pager/read-memory.c \
+	pager/read-plan.c \
+	pager/read.c \
+	pager/read.h \
 	pager/requests.c \
 	pager/session-gate.c \
 	pager/session-gate.h \
@@ -42,6 +48,7 @@ pager_sources = \
 	pager/verifier.c \
 	pager/verifier.h \
 	pager/want.c \
+	pager/warm.c \
 	pager/wire.c \
 	pager/wire.h \
 	pager/workers.c \

@@ -33,6 +33,17 @@ harness_libfronttest_la_SOURCES = \
 	harness/front-client.h \
 	$(NULL)
 
+# The pager over a driver in memory, which takes the place of the daemon's:
+# before $(LDADD).
+noinst_LTLIBRARIES += harness/libpagertest.la
+harness_libpagertest_la_SOURCES = \
+	harness/check.h \
+	harness/fake-fetcher.c \
+	harness/fake-fetcher.h \
+	harness/pager-fixture.c \
+	harness/pager-fixture.h \
+	$(NULL)
+
 # A driver and its session, for C tests on libnbd.
 noinst_LTLIBRARIES += harness/libtestdriver.la
 harness_libtestdriver_la_SOURCES = \

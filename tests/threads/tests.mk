@@ -3,6 +3,13 @@
 # ThreadSanitizer, where Criterion does not start.
 # Exit status 0: passed, 1: failed, 77: skipped.
 
+# The pager, over a driver in memory.
+pager_test_libs = \
+	harness/libpagertest.la \
+	harness/libharness.la \
+	$(LDADD) \
+	$(NULL)
+
 thread_programs = \
 	threads/test-control \
 	threads/test-fetcher-reads \
@@ -12,6 +19,7 @@ thread_programs = \
 	threads/test-front-stop \
 	threads/test-profiles \
 	threads/test-profiles-auto \
+	threads/test-read-serving \
 	$(NULL)
 
 threads_test_control_SOURCES = threads/test-control.c
@@ -29,6 +37,8 @@ threads_test_profiles_SOURCES = threads/test-profiles.c
 threads_test_profiles_LDADD = harness/libworld.la $(LDADD)
 threads_test_profiles_auto_SOURCES = threads/test-profiles-auto.c
 threads_test_profiles_auto_LDADD = harness/libworld.la $(LDADD)
+threads_test_read_serving_SOURCES = threads/test-read-serving.c
+threads_test_read_serving_LDADD = $(pager_test_libs)
 
 threads_test_fetcher_reads_SOURCES = threads/test-fetcher-reads.c
 threads_test_fetcher_reads_LDADD = harness/libfetching.la $(LDADD)
