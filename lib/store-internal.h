@@ -56,7 +56,7 @@ int store_check_writable (const struct bp_store *store,
                           struct bp_error *err);
 
 /* Call FN for each name in the directory at PATH beneath the store, "."
- * and ".." left out, in byte order.  A negative return stops the walk and
+ * and ".." left out, in byte order.  A non-zero return stops the walk and
  * is passed on.
  */
 typedef int (*store_name_fn) (void *opaque, const char *name);

@@ -161,7 +161,7 @@ store_each_name (const struct bp_store *store, const char *path,
     qsort (list.names, list.count, sizeof *list.names, compare_names);
   for (size_t i = 0; i < list.count; i++) {
     r = fn (opaque, list.names[i]);
-    if (r < 0)
+    if (r != 0)
       return r;
   }
   return 0;

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "lib/error.h"
+#include "lib/image-index.h"
 #include "lib/merkle.h"
 #include "lib/pack.h"
 #include "lib/tag.h"
@@ -208,10 +209,22 @@ int bp_import_commit (struct bp_import *import, const struct bp_tag *tag,
 /* Without commit: nothing stays. */
 void bp_import_free (struct bp_import *import);
 
+/* ---- Images ---- */
+
+/* What the index ROOT says of its image; its first window is verified.
+ * Returns 0; -EPROTO for a blob that is no image index; what
+ * bp_store_open_blob and bp_blob_read_verified return.
+ */
+int bp_store_read_index (struct bp_store *store, const struct bp_root *root,
+                         struct bp_index *ret_index, struct bp_error *err);
+
 /* ---- Whole-store walks ---- */
 
-/* Called for each blob that is corrupt (-EBADMSG), missing (-ENOENT) or
- * cannot be read; return non-zero to stop.
+/* Called once for each blob that is corrupt (-EBADMSG), missing (-ENOENT),
+ * not what an index says of it (-EPROTO), or cannot be read.  IMAGE (NULL:
+ * none that is known) places it first at OFFSET.  Also called, with ROOT
+ * NULL, for what is no blob: a pack, tag or profile that is damaged, which
+ * WHY names.  Return non-zero to stop.
  */
 typedef int (*bp_verify_fn) (void *opaque, const struct bp_root *root,
                              const char *image, uint64_t offset, int code,

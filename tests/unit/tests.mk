@@ -21,6 +21,8 @@ unit_programs = \
 	unit/test-tag \
 	unit/test-pack \
 	unit/test-store \
+	unit/test-store-profiles \
+	unit/test-store-verify \
 	$(NULL)
 
 unit_test_base_SOURCES = unit/test-base.c
@@ -50,6 +52,8 @@ unit_test_replay_plan_SOURCES = unit/test-replay-plan.c
 unit_test_tag_SOURCES = unit/test-tag.c
 unit_test_pack_SOURCES = unit/test-pack.c
 unit_test_store_SOURCES = unit/test-store.c
+unit_test_store_profiles_SOURCES = unit/test-store-profiles.c
+unit_test_store_verify_SOURCES = unit/test-store-verify.c
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
