@@ -24,6 +24,8 @@ static const struct command *const commands[] = {
   &cmd_import,
   &cmd_add,
   &cmd_ls,
+  &cmd_info,
+  &cmd_verify,
   &cmd_rm,
   &cmd_merkle,
   &cmd_status,

@@ -5,11 +5,13 @@ cli_sources = \
 	cli/cli.h \
 	cli/cmd-add.c \
 	cli/cmd-import.c \
+	cli/cmd-info.c \
 	cli/cmd-ls.c \
 	cli/cmd-merkle.c \
 	cli/cmd-profile.c \
 	cli/cmd-rm.c \
 	cli/cmd-status.c \
+	cli/cmd-verify.c \
 	cli/control-client.c \
 	cli/control-client.h \
 	cli/image-import.c \
