@@ -74,7 +74,6 @@ struct driver {
 
   pthread_mutex_t lock;
   pthread_cond_t changed; /* A slow request, NR_CALLERS. */
-  struct driver_observer observer;
   struct slow_list queue; /* SLOW_QUEUED. */
   unsigned nr_callers;    /* Inside a slow request. */
   bool is_stopping;

@@ -285,8 +285,6 @@ serve (struct driver *driver)
 static void
 end_session (struct driver *driver)
 {
-  struct driver_observer observer;
-
   session_end (&driver->gate);
   fetcher_kick_all (driver->fetcher);
   wire_close (steal_ptr (&driver->control));
@@ -296,11 +294,7 @@ end_session (struct driver *driver)
     return;
   log_warn ("driver: session %llu is lost, making another one",
             (unsigned long long) driver->session.epoch);
-  pthread_mutex_lock (&driver->lock);
-  observer = driver->observer;
-  pthread_mutex_unlock (&driver->lock);
-  if (observer.session_lost)
-    observer.session_lost (observer.opaque);
+  observing_session_lost (&driver->fetcher->observing);
 }
 
 static void *
@@ -458,10 +452,7 @@ void
 driver_observe (struct driver *driver,
                 const struct driver_observer *observer)
 {
-  pthread_mutex_lock (&driver->lock);
-  driver->observer = *observer;
-  pthread_mutex_unlock (&driver->lock);
-  fetcher_observe (driver->fetcher, observer);
+  observing_set (&driver->fetcher->observing, observer);
 }
 
 int
@@ -493,6 +484,7 @@ driver_shut_down (struct driver *driver)
 {
   stop (driver);
   fetcher_shut_down (driver->fetcher);
+  observing_set (&driver->fetcher->observing, NULL);
 }
 
 /* Nobody is inside a slow request any more. */

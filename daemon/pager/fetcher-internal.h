@@ -26,6 +26,7 @@
 #include "daemon/pager/fetcher.h"
 #include "daemon/pager/keys.h"
 #include "daemon/pager/lane.h"
+#include "daemon/pager/observing.h"
 
 enum {
   NR_LANES = 4, /* The first half for demand. */
@@ -66,7 +67,7 @@ struct fetcher {
   bool timer_must_end;
   struct corrupt_window corrupt_seen[NR_CORRUPT_SEEN];
   unsigned nr_corrupt_seen;        /* Ever; the array is a ring. */
-  struct driver_observer observer; /* Set before anything is fetched. */
+  struct observing observing;
 
   struct lane lanes[NR_LANES];
   pthread_t timer;
@@ -77,8 +78,6 @@ struct fetcher {
 
 int fetcher_new (struct fetcher **ret_fetcher, struct session_gate *gate,
                  const struct wire_target *target, struct bp_error *err);
-void fetcher_observe (struct fetcher *fetcher,
-                      const struct driver_observer *observer);
 void fetcher_kick_all (struct fetcher *fetcher);
 
 /* The session is over and every lane has left it: forget every key. */

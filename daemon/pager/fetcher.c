@@ -197,15 +197,6 @@ fetcher_kick_all (struct fetcher *fetcher)
 }
 
 void
-fetcher_observe (struct fetcher *fetcher,
-                 const struct driver_observer *observer)
-{
-  LOCKED (&fetcher->lock);
-
-  fetcher->observer = *observer;
-}
-
-void
 fetcher_session_lost (struct fetcher *fetcher)
 {
   LOCKED (&fetcher->lock);
@@ -234,6 +225,7 @@ init_locks (struct fetcher *fetcher)
 {
   pthread_condattr_t attr;
 
+  observing_init (&fetcher->observing);
   pthread_mutex_init (&fetcher->lock, NULL);
   pthread_condattr_init (&attr);
   pthread_condattr_setclock (&attr, CLOCK_MONOTONIC);
@@ -249,6 +241,7 @@ destroy (struct fetcher *fetcher)
   keys_done (&fetcher->keys);
   pthread_cond_destroy (&fetcher->timer_wanted);
   pthread_mutex_destroy (&fetcher->lock);
+  observing_done (&fetcher->observing);
   free (fetcher);
 }
 

@@ -244,12 +244,11 @@ open_answered (struct command *command, int error)
 static void
 tell_observer (const struct open_batch *batch)
 {
-  const struct driver_observer *observer = &batch->lane->fetcher->observer;
+  struct observing *observing = &batch->lane->fetcher->observing;
 
-  if (observer->key_opened)
-    for (uint32_t i = 0; i < batch->count; i++)
-      observer->key_opened (observer->opaque, batch->items[i].key,
-                            &batch->items[i].root);
+  for (uint32_t i = 0; i < batch->count; i++)
+    observing_key_opened (observing, batch->items[i].key,
+                          &batch->items[i].root);
 }
 
 void

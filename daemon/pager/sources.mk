@@ -27,6 +27,8 @@ pager_sources = \
 	pager/keys.h \
 	pager/lane.c \
 	pager/lane.h \
+	pager/observing.c \
+	pager/observing.h \
 	pager/opening.c \
 	pager/page-in.c \
 	pager/pager.c \
