@@ -23,9 +23,8 @@
  * set wishes (want_end, want_abort, lost, exited) and wake it.
  *
  * Locks: profiles->lock guards everything marked LOCK and is held for
- * short stretches only, never while waiting for the driver.  It may be
- * taken inside the key table's lock; inside it the pager's, a replay's and
- * the log's may be taken.
+ * short stretches only, never while waiting for the driver.  Inside it the
+ * pager's, a replay's and the log's may be taken.
  */
 #ifndef BP_PROFILE_INTERNAL_H
 #define BP_PROFILE_INTERNAL_H
@@ -90,7 +89,8 @@ struct task {
                                  when its last client has left. */
   struct bp_root export_root; /* Automatic: the image's.  Const. */
 
-  struct recording *recording; /* Hooks fill it while it is here. */
+  struct recording *recording;    /* Hooks fill it while it is here … */
+  struct recording_counts counts; /* … and what it had come to then. */
   struct driver_recording driver_recording;
   bool has_driver_recording;
   struct copy_detector reads; /* Automatic. */

@@ -20,19 +20,51 @@
 
 /* ---- Begin ---- */
 
+/* The keys that are open, copied while the key table is locked. */
 struct key_walk {
-  struct profiles *profiles;
-  struct task *task;
+  struct bp_key_entry *keys;
+  size_t count, room;
+  bool is_short; /* Memory ran out. */
 };
 
 static void
-add_key (void *opaque, uint64_t key, const struct bp_root *root)
+copy_key (void *opaque, uint64_t key, const struct bp_root *root)
 {
-  const struct key_walk *walk = opaque;
-  LOCKED (&walk->profiles->lock);
+  struct key_walk *walk = opaque;
+  const size_t room = walk->room ? walk->room * 2 : 1024;
+  struct bp_key_entry *keys;
 
-  if (walk->task->recording)
-    recording_add_key (walk->task->recording, key, root);
+  if (walk->count == walk->room) {
+    keys = realloc (walk->keys, room * sizeof *keys);
+    if (keys == NULL) {
+      walk->is_short = true;
+      return;
+    }
+    walk->keys = keys;
+    walk->room = room;
+  }
+  walk->keys[walk->count++] = (struct bp_key_entry){ key, *root };
+}
+
+/* Take down the keys that are open, for TASK. */
+static int
+take_keys (struct profiles *profiles, struct task *task,
+           struct bp_error *err)
+{
+  struct key_walk walk = { 0 };
+  size_t i;
+
+  fetcher_for_each_key (profiles->fetcher, copy_key, &walk);
+  pthread_mutex_lock (&profiles->lock);
+  for (i = 0; i < walk.count; i++)
+    recording_add_key (task->recording, walk.keys[i].key,
+                       &walk.keys[i].root);
+  pthread_mutex_unlock (&profiles->lock);
+  free (walk.keys);
+  if (walk.is_short)
+    return bp_error_set (err, -ENOMEM, "profile '%s': out of memory",
+                         task->start.name);
+  return 0;
 }
 
 /* Start logging in the driver, and take down the keys that are open. */
@@ -40,7 +72,6 @@ static int
 start_recording (struct profiles *profiles, struct task *task,
                  struct bp_error *err)
 {
-  struct key_walk walk = { profiles, task };
   struct driver_recording started;
   int r;
 
@@ -52,8 +83,7 @@ start_recording (struct profiles *profiles, struct task *task,
   task->has_driver_recording = true;
   pthread_mutex_unlock (&profiles->lock);
   METRIC_ADD (profile_recordings, 1);
-  fetcher_for_each_key (profiles->fetcher, add_key, &walk);
-  return 0;
+  return take_keys (profiles, task, err);
 }
 
 /* Rule 3: such a profile is in the way until somebody deletes it. */
@@ -229,7 +259,7 @@ stop_recording (struct profiles *profiles, struct task *task,
                 struct bp_error *err)
 {
   const struct driver_recording recording = task->driver_recording;
-  struct recording_counts counts;
+  const struct recording_counts *counts = &task->counts;
   int r;
 
   pthread_mutex_unlock (&profiles->lock);
@@ -240,11 +270,10 @@ stop_recording (struct profiles *profiles, struct task *task,
   task->has_driver_recording = false;
   finish->recording = task_take_recording (profiles, task);
   finish->sent_start = recording.sent_start;
-  recording_count (finish->recording, &counts);
-  finish->facts.is_complete = counts.is_complete;
-  finish->facts.bytes_touched = counts.bytes;
+  finish->facts.is_complete = counts->is_complete;
+  finish->facts.bytes_touched = counts->bytes;
   finish->facts.bytes_placed = task->placed_bytes;
-  finish->meta.opens = counts.touches;
+  finish->meta.opens = counts->touches;
   finish->meta.has_image = task->has_image && !task->has_images;
   finish->meta.image = task->image;
   finish->meta.automatic = task->automatic;

@@ -15,10 +15,11 @@
 static uint64_t
 count_records (const struct task *task, uint64_t sent)
 {
-  struct recording_counts counts;
+  struct recording_counts counts = task->counts;
   uint64_t records;
 
-  recording_count (task->recording, &counts);
+  if (task->recording)
+    recording_count (task->recording, &counts);
   records = counts.touches;
   if (task->has_driver_recording)
     records += sent - task->driver_recording.sent_start;
@@ -89,7 +90,7 @@ profiles_status (struct profiles *profiles,
   *ret_recordings = json_object_new_array ();
   *ret_replays = json_object_new_array ();
   for (task = profiles->tasks; task; task = task->next) {
-    if (task->recording)
+    if (task->records && task_is_live (task))
       json_object_array_add (*ret_recordings,
                              recording_json (task, sent, now));
     if (task->replay)

@@ -96,6 +96,7 @@ task_take_recording (struct profiles *profiles, struct task *task)
   struct recording *recording = task->recording;
 
   if (recording) {
+    recording_count (recording, &task->counts);
     task->recording = NULL;
     atomic_fetch_sub (&profiles->nr_recordings, 1);
     update_watches (profiles);
