@@ -4,8 +4,8 @@
  * has been verified.  What passes can be searched and used without any
  * further check; every byte of the window is looked at.
  *
- * A window may hold, in this order: the header (window 0), fences, zeros
- * before entry 0, entries, zeros at the window's end.
+ * A window may hold, in this order: the header (window 0), fences,
+ * entries, and zeros where no further entry fits.
  */
 #include <config.h>
 
@@ -136,7 +136,7 @@ bp_index_check_window (const struct bp_index *index, uint64_t w,
                        struct bp_error *err)
 {
   const struct bp_index_run run = bp_index_run_of (index, w);
-  size_t fences_end, run_start, run_end;
+  size_t fences_end, rest;
   uint64_t end = 0;
   int r;
 
@@ -149,11 +149,11 @@ bp_index_check_window (const struct bp_index *index, uint64_t w,
   if (r < 0)
     return r;
 
-  run_start = run.count > 0 ? run.at : fences_end;
-  run_end = run_start + (size_t) run.count * BP_INDEX_ENTRY_SIZE;
-  if (!bytes_are_zero (window + fences_end, run_start - fences_end) ||
-      !bytes_are_zero (window + run_end, len - run_end))
-    return malformed (err, w, "bytes between entries are not zero");
+  /* Entries follow fences, if there are both. */
+  rest = (run.count > 0 ? run.at : fences_end) +
+         (size_t) run.count * BP_INDEX_ENTRY_SIZE;
+  if (!bytes_are_zero (window + rest, len - rest))
+    return malformed (err, w, "bytes behind the last entry are not zero");
   if (run.count == 0)
     return w > 0 && first_fence != 0
              ? malformed (err, w, "has a fence but no entries")

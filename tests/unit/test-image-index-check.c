@@ -234,7 +234,7 @@ Test (image_index_check, a_fence_that_is_no_place_of_a_segment_is_malformed)
   synthetic_index_forget (&synthetic);
 }
 
-/* ---- Bytes between ---- */
+/* ---- Other bytes ---- */
 
 Test (image_index_check, bytes_behind_the_last_entry_must_be_zero)
 {
@@ -242,7 +242,7 @@ Test (image_index_check, bytes_behind_the_last_entry_must_be_zero)
 
   for (size_t at = END_OF_ENTRIES; at < WINDOW; at++) {
     window_of (&synthetic, 1)[at] = 1;
-    assert_malformed (&synthetic, 1, "bytes between entries are not zero");
+    assert_malformed (&synthetic, 1, "bytes behind the last entry are not zero");
     window_of (&synthetic, 1)[at] = 0;
   }
   cr_assert_eq (check (&synthetic, 1, NULL), 0);
@@ -318,7 +318,7 @@ Test (image_index_check, bytes_before_an_entry_0_that_did_not_fit_are_zero)
     cr_assert_eq (check (&synthetic, 0, NULL), 0);
     cr_assert_eq (check (&synthetic, 1, NULL), 0);
     window_of (&synthetic, 0)[WINDOW - 1] = 1;
-    assert_malformed (&synthetic, 0, "bytes between entries are not zero");
+    assert_malformed (&synthetic, 0, "bytes behind the last entry are not zero");
     synthetic_index_forget (&synthetic);
   }
 }

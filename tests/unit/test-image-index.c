@@ -199,6 +199,20 @@ Test (image_index, two_windows_more_are_enough_beyond_2_tib)
   }
 }
 
+Test (image_index, what_the_fences_of_window_0_decide_needs_no_others)
+{
+  struct synthetic_index synthetic;
+
+  /* Most fences stand in windows 1 and 2. */
+  synthetic_index_init (&synthetic, UINT64_C (40000) * 2730);
+  cr_assert_gt (synthetic.index.nr_fences, 40000);
+  for (uint64_t i = 0; i < UINT64_C (16300) * 2730; i += 999983) {
+    assert_finds_segment (&synthetic, i);
+    cr_assert_eq (synthetic.nr_windows, 2);
+    synthetic_index_forget (&synthetic);
+  }
+}
+
 Test (image_index, the_hole_between_windows_reaches_to_the_next_fence)
 {
   struct synthetic_index synthetic;
