@@ -6,10 +6,10 @@
  * a compressed blob of several windows, window w is the frame that starts
  * where the stored sizes of the windows before it add up to:
  *
- *   frames       │ 0 │  1  │2│ … │ 4095 │ 4096 │ …
+ *   frames       │ 0 │  1  │2│ … │ 1023 │ 1024 │ …
  *   checkpoints  ▲ 0                    ▲ 1
  *
- * A checkpoint, the stored offset of every 4096th frame, is kept for each
+ * A checkpoint, the stored offset of every 1024th frame, is kept for each
  * such blob once a recording has asked for it: 64 KiB for the largest.
  */
 #include <config.h>
@@ -26,7 +26,7 @@
 #include "nbdkit-plugin/mapped-blob.h"
 
 enum {
-  CHECKPOINT_FRAMES = 4096
+  CHECKPOINT_FRAMES = 1024
 };
 
 struct mapped_blob {

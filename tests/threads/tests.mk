@@ -17,6 +17,7 @@ thread_programs = \
 	threads/test-front-handshake \
 	threads/test-front-requests \
 	threads/test-front-stop \
+	threads/test-lane \
 	threads/test-profiles \
 	threads/test-profiles-auto \
 	threads/test-read-serving \
@@ -42,6 +43,19 @@ threads_test_read_serving_LDADD = $(pager_test_libs)
 
 threads_test_fetcher_reads_SOURCES = threads/test-fetcher-reads.c
 threads_test_fetcher_reads_LDADD = harness/libfetching.la $(LDADD)
+
+# Parts of the plugin, over a stub of nbdkit.
+threads_test_lane_SOURCES = \
+	harness/stub-nbdkit.c \
+	harness/stub-nbdkit.h \
+	threads/test-lane.c \
+	$(NULL)
+threads_test_lane_CPPFLAGS = $(AM_CPPFLAGS) $(NBDKIT_CFLAGS)
+threads_test_lane_LDADD = \
+	$(top_builddir)/nbdkit-plugin/libdriver.la \
+	harness/libtestdriver.la \
+	$(top_builddir)/lib/libblobpager.la \
+	$(NULL)
 
 check_PROGRAMS += $(thread_programs)
 TESTS += $(thread_programs)

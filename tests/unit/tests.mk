@@ -16,6 +16,10 @@ unit_programs = \
 	unit/test-profile \
 	unit/test-profile-convert \
 	unit/test-segmenter \
+	unit/test-filters \
+	unit/test-mapper \
+	unit/test-recording-log \
+	unit/test-reply-memory \
 	unit/test-session-proto \
 	unit/test-session-proto-reply \
 	unit/test-tag \
@@ -54,6 +58,17 @@ unit_test_pack_SOURCES = unit/test-pack.c
 unit_test_store_SOURCES = unit/test-store.c
 unit_test_store_profiles_SOURCES = unit/test-store-profiles.c
 unit_test_store_verify_SOURCES = unit/test-store-verify.c
+
+# Parts of the plugin.
+driver_ldadd = $(top_builddir)/nbdkit-plugin/libdriver.la $(LDADD)
+unit_test_filters_SOURCES = unit/test-filters.c
+unit_test_filters_LDADD = $(driver_ldadd)
+unit_test_mapper_SOURCES = unit/test-mapper.c
+unit_test_mapper_LDADD = $(driver_ldadd)
+unit_test_recording_log_SOURCES = unit/test-recording-log.c
+unit_test_recording_log_LDADD = $(driver_ldadd)
+unit_test_reply_memory_SOURCES = unit/test-reply-memory.c
+unit_test_reply_memory_LDADD = $(driver_ldadd)
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
