@@ -310,7 +310,7 @@ driver_main (void *opaque)
       end_session (driver);
       ms = FIRST_PAUSE_MS;
     }
-    else
+    else if (!driver_is_stopping (driver))
       note_failure (driver, &err);
     pause_ms (driver, ms);
     ms = ms * 2 < MAX_PAUSE_MS ? ms * 2 : MAX_PAUSE_MS;
