@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* blobpagerd: serve disk images over NBD, every byte verified.
+ *
+ * The daemon is a stack of stages, listed in one table: started from the
+ * first to the last, stopped from the last to the first.
+ *
+ *   signals   blocked in every thread; taken here, one at a time
+ *   store     there, and a store (--store only): a clear error, early
+ *   driver    the captive nbdkit or --driver, lanes, verifier
+ *   pager     cache, exports, reads
+ *   profiles  recording and replay
+ *   control   the control socket
+ *   requests  nothing to start; its stop makes whoever still waits for
+ *             the driver or a replay give up, so that the stages under it
+ *             can join their threads
+ *   front     listeners and event loops; its stop lets replies in flight
+ *             be sent for some seconds
+ *   session   wait until the driver answers (--store: it must)
+ *   pidfile   and the word to systemd: ready
+ *
+ * SIGTERM and SIGINT stop it, SIGHUP makes it look tags up afresh.
+ *
+ * Threads: this file is the main thread.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/control/control.h"
+#include "daemon/front/front.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/pager/driver.h"
+#include "daemon/pager/pager.h"
+#include "daemon/pidfile.h"
+#include "daemon/profile/profile.h"
+#include "daemon/systemd.h"
+#include "lib/base/range.h"
+#include "lib/store.h"
+
+enum {
+  STOP_GRACE_S = 5,         /* For replies in flight. */
+  REMOTE_DRIVER_WAIT_S = 2, /* Before we serve without a session. */
+};
+
+struct daemon {
+  struct options options;
+  sigset_t signals; /* Blocked, and taken by the main thread. */
+  struct driver *driver;
+  struct pager *pager;
+  struct profiles *profiles;
+  struct control *control;
+  struct front *front;
+};
+
+/* ---- Signals ---- */
+
+static int
+start_signals (struct daemon *daemon, struct bp_error *err)
+{
+  sigemptyset (&daemon->signals);
+  sigaddset (&daemon->signals, SIGTERM);
+  sigaddset (&daemon->signals, SIGINT);
+  sigaddset (&daemon->signals, SIGHUP);
+  if (signal (SIGPIPE, SIG_IGN) == SIG_ERR ||
+      sigprocmask (SIG_BLOCK, &daemon->signals, NULL) == -1)
+    return bp_error_set (err, -errno, "signals: %m");
+  return 0;
+}
+
+/* True if we have been told to end: at start, before anybody is served. */
+static bool
+is_told_to_end (const struct daemon *daemon)
+{
+  const struct timespec no_time = { 0, 0 };
+  int sig;
+
+  while ((sig = sigtimedwait (&daemon->signals, NULL, &no_time)) > 0)
+    if (sig != SIGHUP)
+      return true;
+  return false;
+}
+
+/* Until SIGTERM or SIGINT. */
+static void
+run_until_signal (const struct daemon *daemon)
+{
+  for (;;) {
+    const int sig = sigwaitinfo (&daemon->signals, NULL);
+
+    if (sig == SIGHUP) {
+      log_info ("SIGHUP: exports opened from now on look their tags up "
+                "afresh");
+      pager_forget_tags (daemon->pager);
+    }
+    else if (sig > 0) {
+      log_info ("%s: stopping", sig == SIGTERM ? "SIGTERM" : "SIGINT");
+      return;
+    }
+  }
+}
+
+/* ---- Stages ---- */
+
+/* The captive nbdkit would say the same, but again and again. */
+static int
+check_store (struct daemon *daemon, struct bp_error *err)
+{
+  struct bp_store *store = NULL;
+  int r;
+
+  if (daemon->options.store == NULL)
+    return 0;
+  r = bp_store_open (&store, daemon->options.store, BP_STORE_READ, err);
+  if (r == 0)
+    bp_store_close (store);
+  return r;
+}
+
+static int
+start_driver (struct daemon *daemon, struct bp_error *err)
+{
+  const struct driver_config config = {
+    .store = daemon->options.store,
+    .uri = daemon->options.driver_uri,
+    .timeout_s = daemon->options.driver_timeout,
+  };
+
+  return driver_new (&daemon->driver, &config, err);
+}
+
+static void
+stop_driver (struct daemon *daemon)
+{
+  driver_free (daemon->driver);
+}
+
+static int
+start_pager (struct daemon *daemon, struct bp_error *err)
+{
+  return pager_new (&daemon->pager, &daemon->options, daemon->driver, err);
+}
+
+static void
+stop_pager (struct daemon *daemon)
+{
+  pager_free (daemon->pager);
+}
+
+static int
+start_profiles (struct daemon *daemon, struct bp_error *err)
+{
+  return profiles_new (&daemon->profiles, &daemon->options, daemon->pager,
+                       daemon->driver, err);
+}
+
+static void
+stop_profiles (struct daemon *daemon)
+{
+  profiles_free (daemon->profiles);
+}
+
+static int
+start_control (struct daemon *daemon, struct bp_error *err)
+{
+  return control_new (&daemon->control, &daemon->options, daemon->pager,
+                      daemon->profiles, daemon->driver, err);
+}
+
+static void
+stop_control (struct daemon *daemon)
+{
+  control_free (daemon->control);
+}
+
+static void
+stop_requests (struct daemon *daemon)
+{
+  profiles_shut_down (daemon->profiles);
+  driver_shut_down (daemon->driver);
+}
+
+static int
+start_front (struct daemon *daemon, struct bp_error *err)
+{
+  return front_new (&daemon->front, &daemon->options, daemon->pager, err);
+}
+
+static void
+stop_front (struct daemon *daemon)
+{
+  front_stop (daemon->front, STOP_GRACE_S);
+  front_free (daemon->front);
+}
+
+/* Wait for the first session, a second at a time so that a signal is not
+ * kept waiting.
+ */
+static int
+wait_for_session (struct daemon *daemon, unsigned timeout_s,
+                  struct bp_error *err)
+{
+  int r;
+
+  do {
+    if (is_told_to_end (daemon))
+      return bp_error_set (err, -ECANCELED, "told to end while starting");
+    r = driver_wait_ready (daemon->driver, 1, err);
+  } while (r < 0 && --timeout_s > 0);
+  return r;
+}
+
+static int
+start_session (struct daemon *daemon, struct bp_error *err)
+{
+  const struct options *options = &daemon->options;
+  int r;
+
+  if (options->store != NULL || options->check)
+    return wait_for_session (daemon, options->driver_timeout, err);
+
+  r = wait_for_session (daemon, REMOTE_DRIVER_WAIT_S, err);
+  if (r == 0 || r == -ECANCELED)
+    return r;
+  log_warn ("%s; serving without it, clients wait", err->msg);
+  return 0;
+}
+
+static int
+start_pidfile (struct daemon *daemon, struct bp_error *err)
+{
+  int r = 0;
+
+  front_run (daemon->front);
+  if (daemon->options.pidfile != NULL)
+    r = pidfile_write (daemon->options.pidfile, err);
+  if (r < 0)
+    return r;
+  log_info ("ready");
+  systemd_notify ("READY=1");
+  return 0;
+}
+
+static void
+stop_pidfile (struct daemon *daemon)
+{
+  systemd_notify ("STOPPING=1");
+  if (daemon->options.pidfile != NULL)
+    pidfile_remove (daemon->options.pidfile);
+}
+
+struct stage {
+  /* NULL: nothing to do.  START returns 0 or a negative errno. */
+  int (*start) (struct daemon *daemon, struct bp_error *err);
+  void (*stop) (struct daemon *daemon);
+};
+
+/* clang-format off */
+static const struct stage serve_stages[] = {
+  { start_signals,  NULL },
+  { check_store,    NULL },
+  { start_driver,   stop_driver },
+  { start_pager,    stop_pager },
+  { start_profiles, stop_profiles },
+  { start_control,  stop_control },
+  { NULL,           stop_requests },
+  { start_front,    stop_front },
+  { start_session,  NULL },
+  { start_pidfile,  stop_pidfile },
+};
+
+static const struct stage check_stages[] = {
+  { start_signals,  NULL },
+  { check_store,    NULL },
+  { start_driver,   stop_driver },
+  { start_session,  NULL },
+};
+/* clang-format on */
+
+/* Start COUNT stages.  Returns 0, or a negative errno; *RET_STARTED says
+ * how many are to be stopped.
+ */
+static int
+start_stages (struct daemon *daemon, const struct stage *stages,
+              size_t count, size_t *ret_started, struct bp_error *err)
+{
+  int r = 0;
+  size_t i;
+
+  for (i = 0; i < count; i++) {
+    if (stages[i].start != NULL)
+      r = stages[i].start (daemon, err);
+    if (r < 0)
+      break;
+  }
+  *ret_started = i;
+  return r;
+}
+
+static void
+stop_stages (struct daemon *daemon, const struct stage *stages, size_t count)
+{
+  while (count-- > 0)
+    if (stages[count].stop != NULL)
+      stages[count].stop (daemon);
+}
+
+static int
+serve (struct daemon *daemon)
+{
+  struct bp_error err = { 0 };
+  size_t nr_started;
+  const int r = start_stages (daemon, serve_stages, ARRAY_LEN (serve_stages),
+                              &nr_started, &err);
+
+  if (r == 0)
+    run_until_signal (daemon);
+  else
+    log_error ("%s", err.msg);
+  stop_stages (daemon, serve_stages, nr_started);
+  return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int
+check (struct daemon *daemon)
+{
+  struct bp_error err = { 0 };
+  size_t nr_started;
+  const int r = start_stages (daemon, check_stages, ARRAY_LEN (check_stages),
+                              &nr_started, &err);
+
+  if (r == 0)
+    puts ("configuration OK");
+  else
+    log_error ("%s", err.msg);
+  stop_stages (daemon, check_stages, nr_started);
+  return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main (int argc, char *argv[])
+{
+  static struct daemon daemon;
+
+  options_parse (&daemon.options, argc, argv);
+  log_init ("blobpagerd", daemon.options.verbose);
+  return daemon.options.check ? check (&daemon) : serve (&daemon);
+}
