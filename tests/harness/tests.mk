@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	data/images.tsv \
 	data/merkle.tsv \
 	data/profile.tsv \
+	harness/control-talk.py \
 	harness/functions.sh \
 	harness/nbdkit-sanitized.sh \
 	harness/sanitizer-log.sh \

@@ -2,6 +2,10 @@
 # The real programs together: shell scripts, and C programs on libnbd.
 
 integration_scripts = \
+	integration/test-control-bad-input.sh \
+	integration/test-control-status.sh \
+	integration/test-daemon-life.sh \
+	integration/test-daemon-usage.sh \
 	integration/test-direct-corrupt.sh \
 	integration/test-direct-exports.sh \
 	integration/test-lagsim.sh \
