@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,25 @@ refuse_profile_write (const struct session *session, struct bp_error *err)
 
 /* ---- Keys ---- */
 
+/* nbdkit -D blobpager.keys=1: a line for each key opened and closed. */
+NBDKIT_DLL_PUBLIC int blobpager_debug_keys = 0;
+
+static void
+debug_opened (const struct session *session,
+              const struct bp_request *request,
+              const struct bp_open_result *results)
+{
+  struct bp_open_item item;
+  char hex[BP_ROOT_HEX_SIZE];
+
+  for (uint32_t i = 0; i < request->count; i++) {
+    bp_request_open_item (request, i, &item);
+    nbdkit_debug ("session %s: open %" PRIu64 " %s: %d", session->id,
+                  item.key, bp_root_format (&item.root, hex),
+                  results[i].status);
+  }
+}
+
 static int
 run_open (struct session *session, const struct bp_request *request,
           struct reply *reply, struct bp_error *err)
@@ -69,6 +89,8 @@ run_open (struct session *session, const struct bp_request *request,
   if (out == NULL)
     return bp_error_set (err, -ENOMEM, "OPEN: %m");
   mapper_open_batch (session->mapper, request, results);
+  if (blobpager_debug_keys)
+    debug_opened (session, request, results);
   for (uint32_t i = 0; i < request->count; i++)
     bp_open_result_encode (&results[i], out + i * BP_OPEN_RESULT_SIZE);
   return 0;
@@ -119,8 +141,13 @@ run_close (struct session *session, const struct bp_request *request,
 {
   (void) reply;
   (void) err;
-  for (uint32_t i = 0; i < request->count; i++)
-    mapper_close_key (session->mapper, bp_request_close_key (request, i));
+  for (uint32_t i = 0; i < request->count; i++) {
+    const uint64_t key = bp_request_close_key (request, i);
+
+    if (blobpager_debug_keys)
+      nbdkit_debug ("session %s: close %" PRIu64, session->id, key);
+    mapper_close_key (session->mapper, key);
+  }
   return 0;
 }
 
