@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	harness/control-talk.py \
 	harness/functions.sh \
 	harness/nbdkit-sanitized.sh \
+	harness/profile-functions.sh \
 	harness/sanitizer-log.sh \
 	$(NULL)
 
@@ -76,3 +77,10 @@ harness_libfetching_la_SOURCES = \
 check_PROGRAMS += harness/read-map
 harness_read_map_SOURCES = harness/read-map.c
 harness_read_map_LDADD = $(top_builddir)/lib/libblobpager.la $(LIBNBD_LIBS)
+
+# Programs that the shell tests of profiles use.
+check_PROGRAMS += harness/nbd-reader harness/put-profile
+harness_nbd_reader_SOURCES = harness/nbd-reader.c
+harness_nbd_reader_LDADD = $(LIBNBD_LIBS) $(LIBCRYPTO_LIBS)
+harness_put_profile_SOURCES = harness/put-profile.c
+harness_put_profile_LDADD = $(top_builddir)/lib/libblobpager.la
