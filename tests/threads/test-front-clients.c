@@ -178,6 +178,46 @@ a_client_that_reads_slowly_gets_every_byte (void)
   ask (fd, 100, 40000);
   take_slowly (fd, 100, 40000, 40000, STALL_MS / 2);
   close (fd);
+  fd = client_attach (&fixture, "slow");
+  ask (fd, 12, 1 << 20);
+  take_slowly (fd, 12, 1 << 20, 256 << 10, 2 * STALL_MS);
+  close (fd);
+}
+
+/* The first reply is begun and parked when others are ready to be sent. */
+static void
+expect_whole_replies (const char *export)
+{
+  enum {
+    READS = 3,
+    REFUSED = 50,
+    LEN = 1 << 20
+  };
+  const int fd = client_attach (&fixture, export);
+  uint64_t cookie;
+  uint32_t error;
+  int i;
+
+  ask (fd, READS, LEN);
+  WAIT_UNTIL (counts ().unreleased > 0);
+  WAIT_UNTIL (counts ().unreleased == 0);
+  for (i = 0; i < REFUSED; i++)
+    client_send_request (fd, 0, NBD_CMD_TRIM, 99, 0, 512);
+  poll (NULL, 0, 2 * STALL_MS);
+  for (i = 0; i < READS + REFUSED; i++) {
+    error = client_recv_reply (fd, &cookie);
+    CHECK_EQ (error, cookie == 99 ? NBD_EPERM : 0);
+    if (error == 0)
+      client_recv_bytes (&fixture, fd, cookie * 4097, LEN);
+  }
+  close (fd);
+}
+
+static void
+a_parked_reply_is_not_split_by_another (void)
+{
+  expect_whole_replies ("fast");
+  expect_whole_replies ("slow");
 }
 
 /* ---- Clients that vanish ---- */
@@ -314,6 +354,7 @@ main (void)
   RUN (the_time_to_open_an_export_is_not_the_clients);
   RUN (a_client_that_does_not_read_holds_nothing_and_loses_nothing);
   RUN (a_client_that_reads_slowly_gets_every_byte);
+  RUN (a_parked_reply_is_not_split_by_another);
   RUN (reads_of_a_vanished_client_are_cancelled);
   RUN (an_export_that_opens_too_late_is_given_back);
   RUN (a_client_may_vanish_at_any_moment);
