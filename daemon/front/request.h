@@ -44,8 +44,8 @@ struct request {
   uint64_t offset;                 /* Of a read: bytes in the export; */
   uint32_t len;                    /* bytes. */
   uint32_t op_start;               /* Bytes of the answer that precede op's. */
-  uint64_t sent;                   /* Bytes of the reply that are on the wire, header and
-                       all. */
+  uint64_t sent;                   /* Bytes of the reply, with its header, that
+                                      are on the wire. */
   uint8_t cookie[NBD_COOKIE_SIZE]; /* The client's. */
   uint8_t header[NBD_SIMPLE_REPLY_SIZE];
 };

@@ -15,13 +15,21 @@ src=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD_DIR:-$src/build}
 [ -e "$build/config.h" ] || { echo "$0: no $build/config.h: configure first, or set BUILD_DIR" >&2; exit 1; }
 
+# The front's targets are more than a decoder.
+sources=("$src/tests/fuzz/fuzz-$name.c" "$src"/lib/*.c "$src"/lib/base/*.c)
+case $name in
+  nbd-*)
+    sources+=("$src"/tests/fuzz/nbd-server.c "$src"/tests/harness/fake-pager.c
+      "$src"/daemon/front/*.c "$src"/daemon/{log,metrics,unix-socket}.c) ;;
+esac
+
 out=$PWD/fuzz-$name.out
 mkdir -p "$out/found"
 read -r -a flags <<< "$(pkg-config --cflags --libs libcrypto json-c libzstd libxxhash)"
 "${CLANG:-clang}" -g -O1 -std=gnu11 -D_GNU_SOURCE -pthread \
   -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
   -DSRCDIR="\"$src/tests\"" -I"$src" -I"$src/tests" -I"$build" \
-  "$src/tests/fuzz/fuzz-$name.c" "$src"/lib/*.c "$src"/lib/base/*.c \
+  "${sources[@]}" \
   "${flags[@]}" -o "$out/fuzz-$name"
 exec "$out/fuzz-$name" -artifact_prefix="$out/" "$@" \
   "$out/found" "$src/tests/fuzz/corpus/$name"

@@ -3,6 +3,8 @@
 
 fuzz_programs = \
 	fuzz/fuzz-image-index \
+	fuzz/fuzz-nbd-handshake \
+	fuzz/fuzz-nbd-request \
 	fuzz/fuzz-profile \
 	fuzz/fuzz-session-reply \
 	fuzz/fuzz-session-request \
@@ -36,3 +38,18 @@ fuzz_fuzz_session_reply_SOURCES = fuzz/fuzz-session-reply.c
 fuzz_fuzz_session_reply_LDADD = $(fuzz_ldadd)
 fuzz_fuzz_session_request_SOURCES = fuzz/fuzz-session-request.c
 fuzz_fuzz_session_request_LDADD = $(fuzz_ldadd)
+
+# The daemon's front, over the fake pager, which must come before it.
+fuzz_nbd_sources = fuzz/nbd-server.c fuzz/nbd-server.h
+fuzz_nbd_ldadd = \
+	fuzz/libfuzzdriver.la \
+	harness/libfronttest.la \
+	$(top_builddir)/daemon/libdaemon.la \
+	$(top_builddir)/lib/libblobpager.la \
+	$(NULL)
+fuzz_fuzz_nbd_handshake_SOURCES = \
+	fuzz/fuzz-nbd-handshake.c $(fuzz_nbd_sources)
+fuzz_fuzz_nbd_handshake_LDADD = $(fuzz_nbd_ldadd)
+fuzz_fuzz_nbd_request_SOURCES = \
+	fuzz/fuzz-nbd-request.c $(fuzz_nbd_sources)
+fuzz_fuzz_nbd_request_LDADD = $(fuzz_nbd_ldadd)
