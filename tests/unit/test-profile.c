@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/hex.h"
+#include "lib/base/io.h"
 #include "lib/base/range.h"
 #include "lib/profile.h"
 
@@ -198,6 +200,50 @@ Test (profile, an_open_marker_is_kept)
   cr_assert_eq (count, 1);
   cr_assert_eq (got[0].offset, BP_OPEN_MARKER);
   free (got);
+}
+
+/* ---- The manual ---- */
+
+/* The line of hexdump -C that shows the 16 bytes at P, without its text
+ * column.
+ */
+static void
+format_dump (char *out, size_t len, size_t at, const uint8_t *p)
+{
+  size_t used = (size_t) snprintf (out, len, " %08zx", at);
+
+  for (size_t i = 0; i < 16; i++)
+    used += (size_t) snprintf (out + used, len - used, "%s%02x",
+                               i % 8 == 0 ? "  " : " ", p[i]);
+}
+
+Test (profile, the_worked_example_of_the_manual_is_what_is_encoded)
+{
+  struct bp_blob_message messages[2] = { { .offset = 0 }, { .offset = 4096 } };
+  CLEANUP_FREE uint8_t *data = NULL, *page = NULL;
+  CLEANUP_CLOSE int man = -1;
+  uint8_t bytes[8192];
+  char line[128], hex[BP_ROOT_HEX_SIZE];
+  struct bp_root root;
+  size_t len, page_len;
+
+  memset (bytes, 0x42, sizeof bytes);
+  cr_assert_eq (bp_merkle_root (bytes, sizeof bytes, &messages[0].root), 0);
+  memset (bytes, 0x99, sizeof bytes);
+  cr_assert_eq (bp_merkle_root (bytes, sizeof bytes, &messages[1].root), 0);
+  cr_assert_eq (bp_profile_encode_blobs (messages, 2, &data, &len, NULL), 0);
+  cr_assert_eq (bp_merkle_root (data, len, &root), 0);
+
+  man = open (SRCDIR "/../man", O_PATH | O_CLOEXEC);
+  cr_assert_eq (
+    bp_read_file (man, "blobpager-profile.pod", 1 << 20, &page, &page_len),
+    0);
+  for (size_t at = 0; at < 0x60; at += 16) {
+    format_dump (line, sizeof line, at, data + at);
+    cr_assert_not_null (strstr ((const char *) page, line), "'%s'", line);
+  }
+  cr_assert_not_null (
+    strstr ((const char *) page, bp_root_format (&root, hex)), "%s", hex);
 }
 
 /* ---- The zero record ---- */

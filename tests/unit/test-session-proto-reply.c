@@ -82,8 +82,16 @@ Test (session_proto_reply, a_hello_reply_arrives)
 {
   uint8_t bytes[BP_HELLO_REPLY_SIZE];
   struct bp_hello_reply got;
+  char hex[2 * 24 + 1];
 
   bp_hello_reply_encode (&a_hello_reply, bytes);
+  bp_hex_encode (bytes, 24, hex);
+  cr_assert_str_eq (hex, "01000000"
+                         "40000000"
+                         "0000100000000000"
+                         "00040000"
+                         "01000000");
+  cr_assert_eq (memcmp (bytes + 24, a_hello_reply.id, 32), 0);
   cr_assert_eq (bp_hello_reply_decode (bytes, sizeof bytes, &got, NULL), 0);
   cr_assert_eq (got.version, 1);
   cr_assert_eq (got.max_unanswered, 64);

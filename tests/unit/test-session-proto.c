@@ -126,6 +126,14 @@ Test (session_proto, open_arrives_item_by_item)
   CLEANUP_FREE uint8_t *bytes = NULL;
   const struct bp_request got = sent (&request, items, NULL, &bytes);
 
+  assert_bytes (bytes, "02000000"
+                       "02000000"
+                       "0100000000000000"
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                       "01000000"
+                       "00000000"
+                       "0200600000000000");
   for (uint32_t i = 0; i < 2; i++) {
     struct bp_open_item item;
 
@@ -169,10 +177,22 @@ Test (session_proto, tree_and_frames_arrive)
   cr_assert_eq (got.level, 3);
   cr_assert_eq (got.first, 256);
   cr_assert_eq (got.nr, BP_MAX_TREE_COUNT);
+  assert_bytes (a, "03000000"
+                   "00000000"
+                   "0500000000000000"
+                   "03000000"
+                   "00100000"
+                   "0001000000000000");
   got = sent (&frames, NULL, NULL, &b);
   cr_assert_eq (got.key, 6);
   cr_assert_eq (got.first, 9);
   cr_assert_eq (got.nr, BP_MAX_FRAMES_COUNT);
+  assert_bytes (b, "04000000"
+                   "00000000"
+                   "0600000000000000"
+                   "0900000000000000"
+                   "00400000"
+                   "00000000");
 }
 
 Test (session_proto, recordings_are_named_by_their_id)
@@ -255,6 +275,14 @@ Test (session_proto, counters_of_a_replay_arrive)
   request.meta_len = strlen (request.meta);
   got = sent (&request, NULL, NULL, &bytes);
   cr_assert_str_eq (got.name, "web");
+  assert_bytes (bytes, "0d000000"
+                       "00000000"
+                       "03000000"
+                       "0a000000"
+                       "17171717171717171717171717171717"
+                       "17171717171717171717171717171717"
+                       "776562"
+                       "7b226c617465223a317d");
   cr_assert (bp_root_equal (&got.root, &request.root));
   cr_assert_eq (got.meta_len, request.meta_len);
   cr_assert_eq (memcmp (got.meta, request.meta, got.meta_len), 0);
