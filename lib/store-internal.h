@@ -55,6 +55,9 @@ char *store_path (char out[STORE_FILE_NAME_SIZE], const char *dir,
 int store_check_writable (const struct bp_store *store,
                           struct bp_error *err);
 
+/* Whether there is a lock file: what makes a directory a store. */
+bool store_has_lock (const struct bp_store *store);
+
 /* Call FN for each name in the directory at PATH beneath the store, "."
  * and ".." left out, in byte order.  A non-zero return stops the walk and
  * is passed on.

@@ -161,16 +161,19 @@ store_take_object_ids (struct store_lock *lock, uint64_t count,
 }
 
 /* TMP holds the lock file of a new store: give it its name, unless another
- * creator was faster, which is as good.
+ * creator was faster, which is as good.  The holder of that one's lock may
+ * even have swept ours away.
  */
 static int
 link_lock (struct bp_store *store, const char *tmp)
 {
   int r = 0;
 
-  if (linkat (store->dirfd, tmp, store->dirfd, "lock", 0) == -1 &&
-      errno != EEXIST)
+  if (linkat (store->dirfd, tmp, store->dirfd, "lock", 0) == -1) {
     r = -errno;
+    if (store_has_lock (store))
+      r = 0;
+  }
   unlinkat (store->dirfd, tmp, 0);
   return r == 0 ? bp_sync_dir (store->dirfd, ".") : r;
 }

@@ -201,8 +201,8 @@ create_store (struct bp_store *store, struct bp_error *err)
   return store_create_lock (store, err);
 }
 
-static bool
-has_lock (const struct bp_store *store)
+bool
+store_has_lock (const struct bp_store *store)
 {
   struct stat st;
 
@@ -239,7 +239,7 @@ open_directory (struct bp_store *store, struct bp_error *err)
   store->dirfd = open (store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (store->dirfd == -1)
     return bp_error_set (err, -errno, "store '%s': open: %m", store->path);
-  if (has_lock (store))
+  if (store_has_lock (store))
     return check_subdirs (store, err);
   if (store->mode == BP_STORE_CREATE)
     return create_store (store, err);
