@@ -10,6 +10,15 @@ integration_scripts = \
 	integration/test-direct-exports.sh \
 	integration/test-lagsim.sh \
 	integration/test-plugin-command-line.sh \
+	integration/test-import-concurrent.sh \
+	integration/test-import-formats.sh \
+	integration/test-import-killed.sh \
+	integration/test-import-nbd.sh \
+	integration/test-import-refuses.sh \
+	integration/test-import-second-version.sh \
+	integration/test-import-sizes.sh \
+	integration/test-import-sparse.sh \
+	integration/test-store-commands.sh \
 	$(NULL)
 
 TESTS += $(integration_scripts)
