@@ -125,7 +125,7 @@ check_against_fences (const struct bp_index *index, uint64_t w,
   if (w > 0 && first_offset != first_fence)
     return malformed (err, w, "first entry is not at its fence");
   if (w < index->nr_fences && end > next_fence)
-    return malformed (err, w, "last entry reaches past the next fence");
+    return malformed (err, w, "last entry reaches past the fence");
   return 0;
 }
 
@@ -153,7 +153,7 @@ bp_index_check_window (const struct bp_index *index, uint64_t w,
   rest = (run.count > 0 ? run.at : fences_end) +
          (size_t) run.count * BP_INDEX_ENTRY_SIZE;
   if (!bytes_are_zero (window + rest, len - rest))
-    return malformed (err, w, "bytes behind the last entry are not zero");
+    return malformed (err, w, "bytes behind the entries are not zero");
   if (run.count == 0)
     return w > 0 && first_fence != 0
              ? malformed (err, w, "has a fence but no entries")

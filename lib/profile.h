@@ -101,9 +101,10 @@ struct bp_recording_log {
 };
 
 /* Key to root, unknown keys dropped, notes merged in by their stamps,
- * only roots (windows) with a client open, duplicates dropped: first
- * wins.  Offsets of a blob whose opens say MULTI are compared by window.
- * The caller frees *ret_messages.  Returns 0 or -ENOMEM.
+ * only roots (windows) with a client open, open markers dropped, and of
+ * equal (root, offset) the first kept.  For the filter, an offset of a blob
+ * whose opens say MULTI stands for its window.  O(n log n).  The caller
+ * frees *ret_messages.  Returns 0 or -ENOMEM.
  */
 int bp_profile_convert (const struct bp_recording_log *log,
                         struct bp_blob_message **ret_messages,

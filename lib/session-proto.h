@@ -38,11 +38,11 @@
 
 enum {
   BP_SESSION_VERSION = 1,
-  BP_SESSION_ID_SIZE = 33,     /* 32 hex digits and NUL. */
-  BP_AREA_SIZE = 32 << 20,     /* Bytes of a request's area. */
+  BP_SESSION_ID_SIZE = 33, /* 32 hex digits and NUL. */
+  BP_AREA_SIZE = 32 << 20, /* Bytes of a request's area. */
   BP_REPLY_HEADER_SIZE = 16,
-  BP_MAX_UNANSWERED = 64,      /* Requests of one connection. */
-  BP_MAX_BATCH = 1024,         /* Elements of an OPEN or CLOSE. */
+  BP_MAX_UNANSWERED = 64, /* Requests of one connection. */
+  BP_MAX_BATCH = 1024,    /* Elements of an OPEN or CLOSE. */
   BP_NR_SLOTS = 1 << 21,
   BP_OPEN_WILL_READ = 1,       /* OPEN flag: will be read soon. */
   BP_MAX_TREE_COUNT = 4096,    /* Digests of one TREE. */
@@ -104,21 +104,21 @@ struct bp_open_item {
 /* A decoded request.  Pointers are borrowed from the bytes decoded. */
 struct bp_request {
   enum bp_op op;
-  uint32_t count;        /* OPEN, CLOSE: elements of the batch. */
-  const uint8_t *batch;  /* OPEN, CLOSE: read by bp_request_open_item and
+  uint32_t count;          /* OPEN, CLOSE: elements of the batch. */
+  const uint8_t *batch;    /* OPEN, CLOSE: read by bp_request_open_item and
                             bp_request_close_key. */
-  uint32_t version;      /* HELLO. */
-  uint64_t key;          /* TREE, FRAMES. */
-  uint32_t level;        /* TREE. */
-  uint64_t first;        /* TREE: digest; FRAMES: window. */
-  uint32_t nr;           /* TREE: digests; FRAMES: windows. */
-  uint64_t recording;    /* RECORD_STOP, RECORD_ABORT: id. */
+  uint32_t version;        /* HELLO. */
+  uint64_t key;            /* TREE, FRAMES. */
+  uint32_t level;          /* TREE. */
+  uint64_t first;          /* TREE: digest; FRAMES: window. */
+  uint32_t nr;             /* TREE: digests; FRAMES: windows. */
+  uint64_t recording;      /* RECORD_STOP, RECORD_ABORT: id. */
   char name[BP_NAME_SIZE]; /* GET_IMAGE, *_PROFILE, PROFILE_USED; a valid
                               name of its kind. */
-  struct bp_root root;   /* PROFILE_USED. */
-  const char *meta;      /* WRITE_PROFILE, PROFILE_USED: JSON. */
+  struct bp_root root;     /* PROFILE_USED. */
+  const char *meta;        /* WRITE_PROFILE, PROFILE_USED: JSON. */
   size_t meta_len;
-  const uint8_t *data;   /* WRITE_PROFILE. */
+  const uint8_t *data; /* WRITE_PROFILE. */
   size_t data_len;
 };
 
@@ -147,9 +147,9 @@ int bp_request_encode (const struct bp_request *request,
 
 struct bp_hello_reply {
   uint32_t version;
-  uint32_t max_unanswered;  /* Requests of one connection. */
-  uint64_t max_messages;    /* Of one recording's log. */
-  uint32_t max_batch;       /* Elements of OPEN and CLOSE. */
+  uint32_t max_unanswered; /* Requests of one connection. */
+  uint64_t max_messages;   /* Of one recording's log. */
+  uint32_t max_batch;      /* Elements of OPEN and CLOSE. */
   bool profiles_writable;
   char id[BP_SESSION_ID_SIZE];
 };

@@ -13,7 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BP_SHA256_SIZE = 32 };
+enum {
+  BP_SHA256_SIZE = 32
+};
 
 /* One Merkle node: SHA-256 (u64 LOCATION, u32 LENGTH, LEN bytes of DATA,
  * zeros up to PADDED bytes of content).  PADDED is 8192, or 0 for the

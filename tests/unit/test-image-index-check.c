@@ -206,9 +206,9 @@ Test (image_index_check, an_entry_that_reaches_past_the_fence_is_malformed)
   put_le32 (window_of (&synthetic, 1) + LAST_ENTRY + 8, 8192);
   cr_assert_eq (check (&synthetic, 1, NULL), 0);
   put_le32 (window_of (&synthetic, 1) + LAST_ENTRY + 8, 12288);
-  assert_malformed (&synthetic, 1, "last entry reaches past the next fence");
+  assert_malformed (&synthetic, 1, "last entry reaches past the fence");
   put_le32 (window_of (&synthetic, 0) + ENTRY_0 + 8 + 48 * 2728, 12288);
-  assert_malformed (&synthetic, 0, "last entry reaches past the next fence");
+  assert_malformed (&synthetic, 0, "last entry reaches past the fence");
   synthetic_index_forget (&synthetic);
 }
 
@@ -242,7 +242,7 @@ Test (image_index_check, bytes_behind_the_last_entry_must_be_zero)
 
   for (size_t at = END_OF_ENTRIES; at < WINDOW; at++) {
     window_of (&synthetic, 1)[at] = 1;
-    assert_malformed (&synthetic, 1, "bytes behind the last entry are not zero");
+    assert_malformed (&synthetic, 1, "bytes behind the entries are not zero");
     window_of (&synthetic, 1)[at] = 0;
   }
   cr_assert_eq (check (&synthetic, 1, NULL), 0);
@@ -318,7 +318,7 @@ Test (image_index_check, bytes_before_an_entry_0_that_did_not_fit_are_zero)
     cr_assert_eq (check (&synthetic, 0, NULL), 0);
     cr_assert_eq (check (&synthetic, 1, NULL), 0);
     window_of (&synthetic, 0)[WINDOW - 1] = 1;
-    assert_malformed (&synthetic, 0, "bytes behind the last entry are not zero");
+    assert_malformed (&synthetic, 0, "bytes behind the entries are not zero");
     synthetic_index_forget (&synthetic);
   }
 }
