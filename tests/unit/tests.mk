@@ -2,6 +2,7 @@
 # Unit tests: Criterion, one file per module, named after it.
 
 unit_programs = \
+	unit/test-arena \
 	unit/test-auto-rule \
 	unit/test-flight \
 	unit/test-rate-limit \
@@ -48,6 +49,7 @@ unit_test_session_proto_reply_SOURCES = unit/test-session-proto-reply.c
 unit_test_segmenter_SOURCES = unit/test-segmenter.c
 unit_test_segmenter_LDADD = harness/libharness.la $(LDADD)
 
+unit_test_arena_SOURCES = unit/test-arena.c
 unit_test_auto_rule_SOURCES = unit/test-auto-rule.c
 unit_test_flight_SOURCES = unit/test-flight.c
 unit_test_rate_limit_SOURCES = unit/test-rate-limit.c
