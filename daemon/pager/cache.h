@@ -122,7 +122,8 @@ struct window {
   /* Under cache->lock. */
   struct window *prev;
   struct window *next;
-  uint8_t queue; /* enum window_queue. */
+  uint8_t queue;   /* enum window_queue. */
+  bool went_round; /* The young queue, once. */
   struct pin *pins;
   uint32_t nr_pins; /* Each with a reference. */
 

@@ -11,7 +11,8 @@
  * leaves the main queue alone.  Here the small queue has two halves: a
  * window is read many times while a client walks over it, and those reads
  * are one use; so touches in the young half are wiped when it moves to
- * the old half, and only a touch there counts.  A window that comes back
+ * the old half, and only a touch there counts; and what was fetched ahead
+ * of a reader goes round the young half until he has come.  A window that comes back
  * soon after it was evicted (its ghost is remembered) goes to main.  A
  * touch is a flag, set without a lock.
  *
@@ -95,6 +96,19 @@ take_touch (struct window *window)
                                    memory_order_relaxed);
 }
 
+/* What was fetched ahead of its reader is young until he has come, but
+ * not for ever: it goes round once.
+ */
+static bool
+stays_young (struct window *window)
+{
+  if (window->went_round ||
+      atomic_load_explicit (&window->served, memory_order_relaxed))
+    return false;
+  window->went_round = true;
+  return true;
+}
+
 /* Move what is too much in the young queue on to the old one. */
 static void
 age_young (struct cache *cache)
@@ -104,6 +118,10 @@ age_young (struct cache *cache)
   while (young->bytes > cache->budget / YOUNG_SHARE) {
     struct window *window = young->tail;
 
+    if (stays_young (window)) {
+      queue_move (cache, window, QUEUE_YOUNG);
+      continue;
+    }
     take_touch (window);
     queue_move (cache, window, QUEUE_OLD);
   }

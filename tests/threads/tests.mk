@@ -11,6 +11,7 @@ pager_test_libs = \
 	$(NULL)
 
 thread_programs = \
+	threads/test-cache-eviction \
 	threads/test-control \
 	threads/test-fetcher-reads \
 	threads/test-front-clients \
@@ -38,6 +39,8 @@ threads_test_profiles_SOURCES = threads/test-profiles.c
 threads_test_profiles_LDADD = harness/libworld.la $(LDADD)
 threads_test_profiles_auto_SOURCES = threads/test-profiles-auto.c
 threads_test_profiles_auto_LDADD = harness/libworld.la $(LDADD)
+threads_test_cache_eviction_SOURCES = threads/test-cache-eviction.c
+threads_test_cache_eviction_LDADD = $(pager_test_libs)
 threads_test_read_serving_SOURCES = threads/test-read-serving.c
 threads_test_read_serving_LDADD = $(pager_test_libs)
 
