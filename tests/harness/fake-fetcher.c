@@ -354,12 +354,14 @@ fake_submitted (struct driver *driver, size_t i)
   return driver->fetcher.log[i];
 }
 
-int
-fake_users (struct driver *driver)
+void
+fake_wait_users (struct driver *driver, int count)
 {
-  LOCKED (&driver->fetcher.lock);
+  struct fetcher *fetcher = &driver->fetcher;
+  LOCKED (&fetcher->lock);
 
-  return driver->fetcher.nr_users;
+  while (fetcher->nr_users != count)
+    pthread_cond_wait (&fetcher->changed, &fetcher->lock);
 }
 
 /* ---- fetcher.h ---- */
@@ -379,6 +381,7 @@ fetcher_user_free (struct fetcher *fetcher, struct fetch_user *user)
   LOCKED (&fetcher->lock);
 
   fetcher->nr_users--;
+  pthread_cond_broadcast (&fetcher->changed);
   free (user);
 }
 

@@ -55,7 +55,7 @@ size_t fake_promotions (struct driver *driver);
 size_t fake_evicted (struct driver *driver, const struct bp_root *root);
 /* The I'th fetch that was submitted. */
 struct bp_root fake_submitted (struct driver *driver, size_t i);
-/* Users made and not freed. */
-int fake_users (struct driver *driver);
+/* Wait until COUNT users are made and not freed. */
+void fake_wait_users (struct driver *driver, int count);
 
 #endif /* BP_TEST_FAKE_FETCHER_H */

@@ -12,6 +12,10 @@ pager_test_libs = \
 
 thread_programs = \
 	threads/test-cache-eviction \
+	threads/test-cache-pins \
+	threads/test-export-open \
+	threads/test-read-failing \
+	threads/test-read-order \
 	threads/test-control \
 	threads/test-fetcher-reads \
 	threads/test-front-clients \
@@ -41,6 +45,14 @@ threads_test_profiles_auto_SOURCES = threads/test-profiles-auto.c
 threads_test_profiles_auto_LDADD = harness/libworld.la $(LDADD)
 threads_test_cache_eviction_SOURCES = threads/test-cache-eviction.c
 threads_test_cache_eviction_LDADD = $(pager_test_libs)
+threads_test_cache_pins_SOURCES = threads/test-cache-pins.c
+threads_test_cache_pins_LDADD = $(pager_test_libs)
+threads_test_export_open_SOURCES = threads/test-export-open.c
+threads_test_export_open_LDADD = $(pager_test_libs)
+threads_test_read_failing_SOURCES = threads/test-read-failing.c
+threads_test_read_failing_LDADD = $(pager_test_libs)
+threads_test_read_order_SOURCES = threads/test-read-order.c
+threads_test_read_order_LDADD = $(pager_test_libs)
 threads_test_read_serving_SOURCES = threads/test-read-serving.c
 threads_test_read_serving_LDADD = $(pager_test_libs)
 
