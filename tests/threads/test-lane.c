@@ -19,10 +19,14 @@
 #include "harness/stub-nbdkit.h"
 #include "harness/test-driver.h"
 
+/* A client has 64 requests unanswered at most: it waits for all of them
+ * after so many keys.
+ */
 enum {
   NR_WORKERS = 16,
-  NR_KEYS = 400,
-  BLOB_SIZE = 1000
+  NR_ROUNDS = 8,
+  ROUND_KEYS = 60,
+  BLOB_SIZE = 1000,
 };
 
 static struct session_config config;
