@@ -9,7 +9,7 @@
  *
  * What it sends is bounded before it is used: an option's data by
  * max_option (longer data is read over and refused, up to max_skip),
- * names by the protocol's 4096 bytes.  Names are not echoed.
+ * names by the protocol's 4096 bytes; what is said of them by 255.
  */
 #include <config.h>
 
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "lib/base/bytes.h"
+#include "lib/base/clock.h"
 #include "lib/base/range.h"
 #include "daemon/log.h"
 #include "daemon/front/attach.h"
@@ -94,16 +95,32 @@ open_error_type (int status)
   }
 }
 
+/* The operator's business, if it is not the client's mistake; what is
+ * corrupt has been logged by the verifier.  A client that tries again and
+ * again costs a line a second.
+ */
+static void
+log_open_failure (struct shard *shard, int status, const char *why)
+{
+  if (status == -ENOENT || status == -EINVAL || status == -ESHUTDOWN ||
+      status == -EBADMSG || shard->loop.now_ns < shard->quiet_until_ns)
+    return;
+  shard->quiet_until_ns = shard->loop.now_ns + NS_PER_SEC;
+  log_warn ("%s; a client is turned away", why);
+}
+
+/* WHY may hold what the driver sent. */
 static void
 refuse_open (struct conn *conn, int status, const char *why)
 {
   char message[256];
+  size_t i;
 
-  if (status == -ENOENT)
-    refuse (conn, NBD_REP_ERR_UNKNOWN, "no such export");
-  else
-    refuse (conn, open_error_type (status),
-            log_quote (why, strlen (why), message, sizeof message));
+  for (i = 0; why[i] != '\0' && i < sizeof message - 1; i++)
+    message[i] = (unsigned char) why[i] < ' ' || why[i] == 127 ? '?' : why[i];
+  message[i] = '\0';
+  log_open_failure (conn->shard, status, message);
+  refuse (conn, open_error_type (status), message);
 }
 
 /* The handshake is over: serve EXPORT (taken over). */

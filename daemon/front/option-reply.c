@@ -113,7 +113,7 @@ reply_listed (struct out_buf *out, const struct bp_tag *tag)
   bp_hex_encode (tag->root.bytes, BP_ROOT_SIZE, root);
   put_be32 (data, (uint32_t) name_len);
   memcpy (data + 4, tag->name, name_len);
-  n = snprintf ((char *) data + 4 + name_len, 256, "%s, root %s",
+  n = snprintf ((char *) data + 4 + name_len, 256, "image of %s, root %s",
                 bp_size_format (tag->size, size, sizeof size), root);
   return reply_option (out, NBD_OPT_LIST, NBD_REP_SERVER, data,
                        4 + name_len + MIN ((size_t) n, 255));

@@ -40,6 +40,7 @@ struct shard {
   struct request_list spare_requests;
   unsigned nr_spare;
 
+  uint64_t quiet_until_ns; /* No line about an export before. */
   struct timer_queue *handshake_queue;
   struct timer_queue *stall_queue;
   struct timer_queue *grace_queue;
