@@ -2,6 +2,9 @@
 # Other people's programs as our clients, one small script each.
 
 interop_scripts = \
+	interop/test-nbdcopy.sh \
+	interop/test-nbdinfo.sh \
+	interop/test-qemu-client.sh \
 	interop/test-qemu-img-driver.sh \
 	$(NULL)
 
