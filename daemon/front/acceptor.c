@@ -129,7 +129,6 @@ accept_failed (struct acceptor *acceptor, int error)
   case ENFILE:
   case ENOBUFS:
   case ENOMEM:
-    errno = error;
     log_kept_out (acceptor, error == EMFILE || error == ENFILE
                               ? "too many open files"
                               : "out of memory");

@@ -118,7 +118,7 @@ listen_tcp (struct listeners *listeners, const struct listen_option *option,
   return r;
 }
 
-/* A descriptor that systemd passed. */
+/* A descriptor that systemd passed; taken over on success. */
 static int
 adopt (struct listeners *listeners, int fd, struct bp_error *err)
 {

@@ -25,7 +25,7 @@ enum {
 };
 
 static const char *const names[] = { "fast", "slow", "mixed", "held",
-                                     "corrupt", "late" };
+                                     "corrupt", "ending", "late" };
 
 struct export
 {
@@ -195,6 +195,10 @@ fill_op (struct pager *pager, struct read_op *op)
       op->offset < FAKE_BAD_OFFSET + FAKE_BAD_LEN && end > FAKE_BAD_OFFSET) {
     op->status = -EBADMSG;
     op->bad_offset = FAKE_BAD_OFFSET;
+    return;
+  }
+  if (strcmp (op->export->info.name, "ending") == 0) {
+    op->status = -ESHUTDOWN;
     return;
   }
   op->pieces = calloc (op->len / PIECE_BYTES + 2, sizeof *op->pieces);

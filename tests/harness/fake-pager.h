@@ -11,6 +11,7 @@
  *   mixed    one or the other
  *   held     reads are complete after fake_pager_let_go
  *   corrupt  as mixed; reads that touch FAKE_BAD_OFFSET fail
+ *   ending   as mixed; every read ends in -ESHUTDOWN
  *   broken, denied, late
  *            cannot be opened (-EPROTO, -EPERM); opens after
  *            fake_pager_let_go

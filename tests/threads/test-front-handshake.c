@@ -272,7 +272,7 @@ list_names_every_tag_and_not_the_session (void)
     count++;
   }
   CHECK_EQ (len, 0);
-  CHECK_EQ (count, 6);
+  CHECK_EQ (count, 7);
   expect_goes_on (fd);
 }
 

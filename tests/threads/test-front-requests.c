@@ -152,6 +152,23 @@ corrupt_bytes_are_an_error_for_exactly_that_range (void)
   close (fd);
 }
 
+/* A client that reconnects tries again; an answer would be a failed read of
+ * its guest.
+ */
+static void
+a_read_that_ends_with_the_daemon_is_not_answered (void)
+{
+  static const uint64_t offsets[] = { 0, 512 }; /* At once, and later. */
+  size_t i;
+  int fd;
+
+  for (i = 0; i < ARRAY_LEN (offsets); i++) {
+    fd = client_attach (&fixture, "ending");
+    client_send_request (fd, 0, NBD_CMD_READ, 1, offsets[i], 4096);
+    client_expect_closed (fd);
+  }
+}
+
 /* Replies come in any order; each names its request. */
 static void
 many_requests_in_flight_are_each_answered_once (void)
@@ -220,6 +237,7 @@ main (void)
   RUN (a_wrong_magic_ends_that_connection_only);
   RUN (cache_is_answered_at_once);
   RUN (corrupt_bytes_are_an_error_for_exactly_that_range);
+  RUN (a_read_that_ends_with_the_daemon_is_not_answered);
   RUN (many_requests_in_flight_are_each_answered_once);
   RUN (disc_answers_what_is_under_way);
   fixture_stop (&fixture);

@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "daemon/front/front.h"
 #include "daemon/options.h"
+#include "daemon/systemd.h"
 #include "harness/check.h"
 #include "harness/front-client.h"
 
@@ -186,6 +188,38 @@ tcp_clients_are_served_by_name_and_by_wildcard (void)
   fake_pager_free (fixture.pager);
 }
 
+/* Descriptor 3 is ours: RUN this before anything else is open. */
+static void
+a_socket_from_systemd_is_served_and_left_in_place (void)
+{
+  struct front_fixture fixture = { .dir = "/tmp/bp-front.XXXXXX" };
+  const struct options options = { .nr_systemd_fds = 1 };
+  struct sockaddr_un addr = { .sun_family = AF_UNIX };
+  struct bp_error err;
+  int fd, client;
+
+  CHECK (mkdtemp (fixture.dir) != NULL);
+  snprintf (fixture.path, sizeof fixture.path, "%s/sock", fixture.dir);
+  strcpy (addr.sun_path, fixture.path);
+  fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK_EQ (fd, SYSTEMD_FIRST_FD);
+  CHECK_EQ (bind (fd, (struct sockaddr *) &addr, sizeof addr), 0);
+  fixture.pager = fake_pager_new ();
+  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, &err),
+            -EINVAL); /* It does not listen. */
+  CHECK_EQ (listen (fd, 5), 0);
+  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, &err), 0);
+  front_run (fixture.front);
+  client = client_attach (&fixture, "fast");
+  client_expect_bytes (&fixture, client, 0, 4096);
+  close (client);
+  front_stop (fixture.front, 0);
+  front_free (fixture.front);
+  fake_pager_free (fixture.pager);
+  CHECK_EQ (unlink (fixture.path), 0); /* It is systemd's. */
+  CHECK_EQ (rmdir (fixture.dir), 0);
+}
+
 static void
 a_listener_that_cannot_be_had_is_one_error (void)
 {
@@ -211,6 +245,7 @@ a_listener_that_cannot_be_had_is_one_error (void)
 int
 main (void)
 {
+  RUN (a_socket_from_systemd_is_served_and_left_in_place);
   RUN (reads_under_way_are_answered_within_the_grace);
   RUN (reads_that_do_not_come_are_closed_without_an_answer);
   RUN (clients_that_wait_for_nothing_do_not_delay_the_end);

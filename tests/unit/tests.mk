@@ -2,6 +2,7 @@
 # Unit tests: Criterion, one file per module, named after it.
 
 unit_programs = \
+	unit/test-nbd-errno \
 	unit/test-arena \
 	unit/test-auto-rule \
 	unit/test-flight \
@@ -71,6 +72,8 @@ unit_test_recording_log_SOURCES = unit/test-recording-log.c
 unit_test_recording_log_LDADD = $(driver_ldadd)
 unit_test_reply_memory_SOURCES = unit/test-reply-memory.c
 unit_test_reply_memory_LDADD = $(driver_ldadd)
+
+unit_test_nbd_errno_SOURCES = unit/test-nbd-errno.c
 
 if HAVE_CRITERION
 check_PROGRAMS += $(unit_programs)
