@@ -103,7 +103,7 @@ auto_resolve_name (struct profiles *profiles, const char *tag,
 /* A damaged profile is logged once, until it has been seen undamaged. */
 static void
 log_damage (struct profiles *profiles, const char *name, int r,
-            const struct bp_error *err)
+            struct bp_error *err)
 {
   unsigned i;
   LOCKED (&profiles->lock);
@@ -119,7 +119,8 @@ log_damage (struct profiles *profiles, const char *name, int r,
     return;
   strcpy (profiles->damaged[profiles->next_damaged], name);
   profiles->next_damaged = (profiles->next_damaged + 1) % MAX_DAMAGED;
-  log_warn ("%s, not replaying", err->msg);
+  explain_damage (name, r, err);
+  log_warn ("%s; not replaying", err->msg);
 }
 
 static bool

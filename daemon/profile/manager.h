@@ -210,6 +210,11 @@ struct loaded_profile {
 int load_profile (struct profiles *profiles, const char *name,
                   struct loaded_profile *ret_profile, struct bp_error *err);
 
+/* Rule 3: a profile that cannot be decoded is in the way until somebody
+ * deletes it; ERR then says so.  Returns R.
+ */
+int explain_damage (const char *name, int r, struct bp_error *err);
+
 /* Start TASK's replay of PROFILE.  Without the lock. */
 int start_replay (struct profiles *profiles, struct task *task,
                   const struct loaded_profile *profile,

@@ -86,9 +86,8 @@ start_recording (struct profiles *profiles, struct task *task,
   return take_keys (profiles, task, err);
 }
 
-/* Rule 3: such a profile is in the way until somebody deletes it. */
-static int
-explain (const char *name, int r, struct bp_error *err)
+int
+explain_damage (const char *name, int r, struct bp_error *err)
 {
   if (r != -ERANGE && r != -EBADMSG)
     return r;
@@ -108,7 +107,7 @@ replay_stored (struct profiles *profiles, struct task *task,
 
   r = load_profile (profiles, task->start.name, &profile, err);
   if (r < 0)
-    return r == -ENOENT ? r : explain (task->start.name, r, err);
+    return r == -ENOENT ? r : explain_damage (task->start.name, r, err);
   r = start_replay (profiles, task, &profile, err);
   free (profile.messages);
   return r;
