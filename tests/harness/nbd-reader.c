@@ -4,7 +4,7 @@
  *
  *   OFFSET LENGTH  on standard input, a line each, is read; the answer is
  *                  the SHA-256 of the bytes, or "error NAME"
- *   end of input   disconnects
+ *   anything else  disconnects, as the end of input does
  *
  * Says "ready" once it is connected.
  */

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
 # Sourced by the tests of profiles, after functions.sh: images whose every
 # blob is known by name, clients that stay connected, and profiles as one
 # line of text.
 #
 # A spot is a blob of 8192 equal bytes, alone in its MiB of the image, so
 # that no read-around brings its neighbours: spot N stands at N MiB, and is
-# called N.  The index of the image is called "index".  A profile then
+# called N.  (Who reads N and then N + 1 starts the read-ahead, as only a
+# hole lies between them.)  The index of the image is called "index".  A profile then
 # reads "index@0 1@0 2@0".
 
 harness=$top_builddir/tests/harness
@@ -117,7 +119,8 @@ client_read ()
 # client_close ID: returns when it has gone.
 client_close ()
 {
-  local pid=client_pid_$1
+  local pid=client_pid_$1 fd=client_in_$1
+  echo end >&"${!fd}" # Clients opened since have this descriptor, too.
   eval "exec {client_in_$1}>&- {client_out_$1}<&-"
   wait "${!pid}" || fail "client $1 failed"
 }
@@ -142,6 +145,11 @@ wait_for_replay ()
 recordings ()
 {
   status "' '.join(r['name'] for r in j['recordings'])"
+}
+
+recordings_are ()
+{
+  [ "$(recordings)" = "$1" ]
 }
 
 nothing_is_recorded ()

@@ -20,6 +20,18 @@ integration_scripts = \
 	integration/test-import-sizes.sh \
 	integration/test-import-sparse.sh \
 	integration/test-store-commands.sh \
+	integration/test-rule-1-start.sh \
+	integration/test-rule-10-automatic.sh \
+	integration/test-rule-11-counters.sh \
+	integration/test-rule-2-limits.sh \
+	integration/test-rule-2-replay.sh \
+	integration/test-rule-3-damaged.sh \
+	integration/test-rule-4-stop.sh \
+	integration/test-rule-5-oracle.sh \
+	integration/test-rule-5-windows.sh \
+	integration/test-rule-6-warm.sh \
+	integration/test-rule-7-abort.sh \
+	integration/test-rule-8-scopes-and-ends.sh \
 	$(NULL)
 
 TESTS += $(integration_scripts)
