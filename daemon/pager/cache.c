@@ -379,17 +379,21 @@ free_windows (struct cache *cache, struct cache_shard *shard)
 }
 
 void
+cache_wait_idle (struct cache *cache)
+{
+  LOCKED (&cache->idle_lock);
+
+  while (cache->in_flight > 0)
+    pthread_cond_wait (&cache->idle, &cache->idle_lock);
+}
+
+void
 cache_free (struct cache *cache)
 {
   unsigned i;
 
   if (cache == NULL)
     return;
-  pthread_mutex_lock (&cache->idle_lock);
-  while (cache->in_flight > 0)
-    pthread_cond_wait (&cache->idle, &cache->idle_lock);
-  pthread_mutex_unlock (&cache->idle_lock);
-
   for (i = 0; i < CACHE_SHARDS; i++)
     free_windows (cache, &cache->shards[i]);
   METRIC_SUB (cache_pinned_bytes, cache->pinned_bytes);

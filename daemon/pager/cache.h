@@ -122,8 +122,8 @@ struct window {
   /* Under cache->lock. */
   struct window *prev;
   struct window *next;
-  uint8_t queue;   /* enum window_queue. */
-  bool went_round; /* The young queue, once. */
+  uint8_t queue; /* enum window_queue. */
+  bool is_early; /* It left the young queue before its reader came. */
   struct pin *pins;
   uint32_t nr_pins; /* Each with a reference. */
 
@@ -198,7 +198,9 @@ struct fetch_batch {
 
 int cache_new (struct cache **ret_cache, uint64_t budget,
                struct fetcher *fetcher);
-/* Waits for the fetches under way.  Nobody holds a window any more. */
+/* Wait for the fetches under way, and for what they call back. */
+void cache_wait_idle (struct cache *cache);
+/* It is idle, and nobody holds a window any more. */
 void cache_free (struct cache *cache);
 
 /* A reference to the window that holds OFFSET, if it is verified; else

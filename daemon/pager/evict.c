@@ -11,10 +11,11 @@
  * leaves the main queue alone.  Here the small queue has two halves: a
  * window is read many times while a client walks over it, and those reads
  * are one use; so touches in the young half are wiped when it moves to
- * the old half, and only a touch there counts; and what was fetched ahead
- * of a reader goes round the young half until he has come.  A window that comes back
- * soon after it was evicted (its ghost is remembered) goes to main.  A
- * touch is a flag, set without a lock.
+ * the old half, and only a touch there counts.  Of a window that got
+ * there before its reader came, the first touch is that one use: it goes
+ * round the old half once more.  A window that comes back soon after it
+ * was evicted (its ghost is remembered) goes to main.  A touch is a flag,
+ * set without a lock.
  *
  * Windows that somebody holds go round; pinned ones stand in a queue of
  * their own and are taken only for a client, when nothing else is left.
@@ -34,9 +35,8 @@
 
 /* Shares of the budget. */
 enum {
-  YOUNG_SHARE = 8, /* An eighth: twice the read-ahead of a reader, at the
-                       smallest budget. */
-  OLD_SHARE = 16,  /* A sixteenth. */
+  YOUNG_SHARE = 8, /* An eighth each: together twice what is fetched */
+  OLD_SHARE = 8,   /* ahead of a reader (READ_AHEAD_SHARE). */
   AHEAD_SHARE = 8, /* In flight for CLAIM_AHEAD: an eighth. */
 };
 
@@ -96,19 +96,6 @@ take_touch (struct window *window)
                                    memory_order_relaxed);
 }
 
-/* What was fetched ahead of its reader is young until he has come, but
- * not for ever: it goes round once.
- */
-static bool
-stays_young (struct window *window)
-{
-  if (window->went_round ||
-      atomic_load_explicit (&window->served, memory_order_relaxed))
-    return false;
-  window->went_round = true;
-  return true;
-}
-
 /* Move what is too much in the young queue on to the old one. */
 static void
 age_young (struct cache *cache)
@@ -118,11 +105,9 @@ age_young (struct cache *cache)
   while (young->bytes > cache->budget / YOUNG_SHARE) {
     struct window *window = young->tail;
 
-    if (stays_young (window)) {
-      queue_move (cache, window, QUEUE_YOUNG);
-      continue;
-    }
     take_touch (window);
+    window->is_early =
+      !atomic_load_explicit (&window->served, memory_order_relaxed);
     queue_move (cache, window, QUEUE_OLD);
   }
 }
@@ -176,7 +161,8 @@ turn (struct cache *cache, enum window_queue queue)
   struct window *window = cache->queues[queue].tail;
 
   if (queue != QUEUE_YOUNG && take_touch (window)) {
-    queue_move (cache, window, QUEUE_MAIN);
+    queue_move (cache, window, window->is_early ? queue : QUEUE_MAIN);
+    window->is_early = false;
     return false;
   }
   if (try_evict (cache, window))

@@ -57,13 +57,16 @@ pager_free (struct pager *pager)
   if (pager == NULL)
     return;
   workers_free (pager->workers);
+  if (pager->cache)
+    cache_wait_idle (pager->cache);
   while (pager->exports) {
     struct export *export = pager->exports;
 
     pager->exports = export->next;
     export_free (export);
   }
-  read_pools_done (pager);
+  if (pager->cache)
+    read_pools_done (pager);
   cache_free (pager->cache);
   admission_done (&pager->admission);
   pthread_mutex_destroy (&pager->exports_lock);

@@ -165,8 +165,10 @@ remove_pin (struct cache *cache, struct pin *pin)
     return;
   if (atomic_load_explicit (&window->served, memory_order_relaxed))
     queue_add (cache, window, QUEUE_MAIN);
-  else
+  else {
+    window->is_early = true;
     queue_add (cache, window, QUEUE_OLD);
+  }
 }
 
 /* Drop some pins of SET.  True if there are more. */

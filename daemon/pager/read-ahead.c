@@ -109,11 +109,11 @@ run_ahead (struct index_view *view, struct fetch_batch *batch,
            struct read_stream *stream, uint64_t from)
 {
   const uint64_t size = view->export->info.size;
+  const uint64_t share = view->pager->cache->budget / READ_AHEAD_SHARE;
   uint64_t to;
 
-  stream->size = stream->size == 0
-                   ? READ_AHEAD_MIN
-                   : MIN (2 * stream->size, READ_AHEAD_MAX);
+  stream->size = stream->size == 0 ? READ_AHEAD_MIN : 2 * stream->size;
+  stream->size = MIN (stream->size, MIN (share, READ_AHEAD_MAX));
   if (from >= size)
     return;
   to = from + MIN (stream->size, size - from);

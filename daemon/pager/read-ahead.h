@@ -27,7 +27,9 @@ enum {
   READ_AROUND = 256 << 10,    /* Bytes, also the unit of alignment. */
   READ_AHEAD_MIN = 512 << 10, /* Bytes of the first stretch. */
   READ_AHEAD_MAX = 4 << 20,
-  READ_STREAMS = 8, /* Sequential readers followed in an export. */
+  READ_AHEAD_SHARE = 16, /* Or a sixteenth of the budget, if that is less:
+                            two stretches are ahead of a reader. */
+  READ_STREAMS = 8,      /* Sequential readers followed in an export. */
 };
 
 struct read_stream {
