@@ -60,9 +60,8 @@ read_pools_done (struct pager *pager)
 }
 
 static struct read *
-take_from_pool (struct pager *pager)
+take_from_pool (struct read_pool *pool)
 {
-  struct read_pool *pool = my_pool (pager);
   LOCKED (&pool->lock);
   struct read *read = pool->head;
 
@@ -73,11 +72,13 @@ take_from_pool (struct pager *pager)
   return read;
 }
 
-/* Returns false if the pool is full. */
+/* Back where it came from, whichever thread lets it go.  Returns false if
+ * the pool is full.
+ */
 static bool
-put_in_pool (struct pager *pager, struct read *read)
+put_in_pool (struct read *read)
 {
-  struct read_pool *pool = my_pool (pager);
+  struct read_pool *pool = read->pool;
   LOCKED (&pool->lock);
 
   if (pool->count >= READ_POOL_MAX)
@@ -139,7 +140,8 @@ set_up (struct read *read, struct pager *pager, struct read_op *op,
 struct read *
 read_new (struct pager *pager, struct read_op *op, bool quiet)
 {
-  struct read *read = take_from_pool (pager);
+  struct read_pool *pool = my_pool (pager);
+  struct read *read = take_from_pool (pool);
 
   if (read == NULL) {
     read = malloc (sizeof *read);
@@ -147,6 +149,7 @@ read_new (struct pager *pager, struct read_op *op, bool quiet)
       return NULL;
     cache_charge (pager->cache, sizeof *read);
   }
+  read->pool = pool;
   set_up (read, pager, op, quiet);
   return read;
 }
@@ -186,7 +189,7 @@ read_free (struct read *read)
     cache_put (pager->cache, read->slots[i].waiter.window);
   index_view_done (&read->view);
   free_arrays (read);
-  if (!put_in_pool (pager, read)) {
+  if (!put_in_pool (read)) {
     free (read);
     cache_uncharge (pager->cache, sizeof *read);
   }

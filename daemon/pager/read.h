@@ -41,6 +41,7 @@ enum read_phase {
  */
 struct read {
   struct admission_entry entry; /* First. */
+  struct read_pool *pool;       /* It is recycled in. */
   struct read *pool_next;
   struct pager *pager;
   struct export *export; /* The caller's reference; once cancelled, one of

@@ -285,6 +285,7 @@ exports_without_clients_do_not_pile_up (void)
     snprintf (name, sizeof name, "tag%u@%s", i, store.hex[0]);
     CHECK_EQ (status_of (&store, name), 0);
   }
+  fake_wait_users (store.f.driver, 0);
   pager_for_each_known_export (store.f.pager, count_any, &known);
   CHECK (known >= 10);
   CHECK (known <= 64);
