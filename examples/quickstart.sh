@@ -98,7 +98,7 @@ fi
 
 # What a machine needs beside the disk: a kernel that lies beside it, or
 # a boot sector on it.
-qemu_args=(-accel tcg -cpu max -nographic -no-reboot -net none)
+qemu_args=(-machine accel=tcg -cpu max -nographic -no-reboot -net none)
 if [ -e "$(dirname "$image")/vmlinuz" ] && [ -e "$(dirname "$image")/initrd" ]; then
   boots=yes
   qemu_args+=(-kernel "$(dirname "$image")/vmlinuz"
@@ -151,7 +151,7 @@ boot ()
     < /dev/null > "$console" 2>&1 &
   vm=$!
   pids+=("$vm")
-  while kill -0 "$vm" 2> /dev/null && [ $SECONDS -lt "$end" ]; do
+  while jobs -rp | grep -qx "$vm" && [ $SECONDS -lt "$end" ]; do
     grep -aqE ' login: ?$|No bootable device' "$console" && break
     sleep 0.1
   done

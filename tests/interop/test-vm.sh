@@ -11,7 +11,7 @@ debian_image debian-1
 
 make_store "$debian/disk.img" debian
 start_blobpagerd --store="$store" --profile=off
-guest=(-accel tcg -cpu max -nographic -no-reboot -net none
+guest=(-machine accel=tcg -cpu max -nographic -no-reboot -net none
   -kernel "$debian/vmlinuz" -initrd "$debian/initrd"
   -append 'console=ttyS0 root=/dev/vda ro quiet')
 
