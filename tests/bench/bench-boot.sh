@@ -70,7 +70,15 @@ with_daemon ()
     --control="$tmp/control" --pidfile="$tmp/daemon.pid" "$@"
   daemon=$last
   seconds "nbd+unix:///boot?socket=$tmp/sock"
+  while recording; do sleep 0.05; done
   end "$daemon"
+}
+
+# The daemon is still recording, or writing what it recorded.
+recording ()
+{
+  blobpager status --json --control="$tmp/control" |
+    grep -q '"recordings":\[{'
 }
 
 with_cache_filter ()
