@@ -2,6 +2,7 @@
 # The real programs together: shell scripts, and C programs on libnbd.
 
 integration_scripts = \
+	integration/test-quickstart.sh \
 	integration/test-bad-clients.sh \
 	integration/test-control-bad-input.sh \
 	integration/test-control-status.sh \

@@ -32,7 +32,7 @@ wait_until 20 test -e "$tmp/nbdfuse.pid"
 e2fsck -fn nbd/disk || fail "e2fsck"
 if mount -o loop,ro,noload nbd/disk mnt 2> mount.log; then
   cleanup_fn umount "$tmp/mnt"
-  debugfs -R 'cat /etc/os-release' "$first/disk.img" 2> /dev/null |
+  debugfs -R 'cat /usr/lib/os-release' "$first/disk.img" 2> /dev/null |
     cmp - mnt/usr/lib/os-release || fail "os-release differs"
   (cd mnt && find . -xdev -type f -exec cat {} +) > /dev/null ||
     fail "a file cannot be read"

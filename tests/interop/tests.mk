@@ -2,6 +2,8 @@
 # Other people's programs as our clients, one small script each.
 
 interop_scripts = \
+	interop/test-file-system.sh \
+	interop/test-vm.sh \
 	interop/test-nbdcopy.sh \
 	interop/test-nbdinfo.sh \
 	interop/test-qemu-client.sh \
