@@ -84,3 +84,15 @@ harness_nbd_reader_SOURCES = harness/nbd-reader.c
 harness_nbd_reader_LDADD = $(LIBNBD_LIBS) $(LIBCRYPTO_LIBS)
 harness_put_profile_SOURCES = harness/put-profile.c
 harness_put_profile_LDADD = $(top_builddir)/lib/libblobpager.la
+
+# Preloaded into nbdkit by ../run in a sanitizer build.
+EXTRA_DIST += harness/init-first.c
+if SANITIZER
+noinst_DATA = harness/init-first.so
+CLEANFILES = $(noinst_DATA)
+endif
+
+harness/init-first.so: harness/init-first.c
+	$(AM_V_CC)$(MKDIR_P) harness && \
+	  $(CC) $(DEFS) -I$(top_builddir) $(WARNINGS_CFLAGS) -shared -fPIC \
+	  -Wl,-z,initfirst -o $@ $(srcdir)/harness/init-first.c
