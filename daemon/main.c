@@ -346,7 +346,11 @@ main (int argc, char *argv[])
 {
   static struct daemon daemon;
 
+  int status;
+
   options_parse (&daemon.options, argc, argv);
   log_init ("blobpagerd", daemon.options.verbose);
-  return daemon.options.check ? check (&daemon) : serve (&daemon);
+  status = daemon.options.check ? check (&daemon) : serve (&daemon);
+  options_free (&daemon.options);
+  return status;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* The values of options that have a grammar of their own: --listen,
- * --driver and --pin.  All strings that are kept are copies, owned by
- * struct options and never freed.
+ * --driver and --pin.
  *
  * Threads: main only, before any other starts.
  */
@@ -16,6 +15,7 @@
 
 #include "daemon/log.h"
 #include "daemon/options.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/range.h"
 #include "lib/base/size.h"
 #include "lib/tag.h"
@@ -138,6 +138,14 @@ parse_tcp (struct listen_option *listen, const char *text)
   return 0;
 }
 
+void
+listen_option_free (struct listen_option *listen)
+{
+  free (listen->path);
+  free (listen->host);
+  free (listen->port);
+}
+
 int
 set_listen (struct options *options, const char *value, struct bp_error *err)
 {
@@ -153,8 +161,10 @@ set_listen (struct options *options, const char *value, struct bp_error *err)
     r = parse_tcp (&listen, value + 4);
   else
     r = -EINVAL;
-  if (r < 0)
+  if (r < 0) {
+    listen_option_free (&listen);
     return r;
+  }
 
   options->listens = grow (options->listens, options->nr_listens,
                            sizeof *options->listens);
@@ -202,20 +212,22 @@ int
 set_pin (struct options *options, const char *value, struct bp_error *err)
 {
   const char *equals = strchr (value, '=');
+  CLEANUP_FREE char *tag = NULL;
   struct pin_option pin;
 
   if (equals == NULL || bp_root_parse (equals + 1, &pin.root) < 0)
     return -EINVAL;
-  pin.tag = copy_bytes (value, (size_t) (equals - value));
-  if (!bp_is_tag_name (pin.tag))
-    return bp_error_set (err, -EINVAL, "'%.140s' is no tag", pin.tag);
+  tag = copy_bytes (value, (size_t) (equals - value));
+  if (!bp_is_tag_name (tag))
+    return bp_error_set (err, -EINVAL, "'%.140s' is no tag", tag);
   for (size_t i = 0; i < options->nr_pins; i++)
-    if (strcmp (options->pins[i].tag, pin.tag) == 0)
-      return bp_error_set (err, -EINVAL, "'%s' is pinned twice", pin.tag);
+    if (strcmp (options->pins[i].tag, tag) == 0)
+      return bp_error_set (err, -EINVAL, "'%s' is pinned twice", tag);
   if (options->nr_pins == MAX_PINS)
     return bp_error_set (err, -EINVAL, "given more than %d times",
                          (int) MAX_PINS);
 
+  pin.tag = steal_ptr (&tag);
   options->pins = grow (options->pins, options->nr_pins,
                         sizeof *options->pins);
   options->pins[options->nr_pins++] = pin;

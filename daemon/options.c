@@ -304,6 +304,19 @@ complete_options (struct options *options)
 }
 
 void
+options_free (struct options *options)
+{
+  for (size_t i = 0; i < options->nr_listens; i++)
+    listen_option_free (&options->listens[i]);
+  free (options->listens);
+  for (size_t i = 0; i < options->nr_pins; i++)
+    free (options->pins[i].tag);
+  free (options->pins);
+  if (options->control_is_default)
+    free ((char *) options->control);
+}
+
+void
 options_parse (struct options *options, int argc, char *argv[])
 {
   *options = (struct options){

@@ -27,7 +27,9 @@ struct pin_option {
   struct bp_root root;
 };
 
-/* All strings are owned by the struct; it lives as long as the program. */
+/* Strings are argv's, but for those of LISTENS and PINS and a default
+ * control path, which options_free frees.
+ */
 struct options {
   const char *store;      /* --store, or NULL. */
   const char *driver_uri; /* --driver, or NULL. */
@@ -53,6 +55,7 @@ struct options {
  * --long-options.
  */
 void options_parse (struct options *options, int argc, char *argv[]);
+void options_free (struct options *options);
 
 /* The rows of the table in options.c, for --long-options and the tests. */
 struct option_row {
@@ -65,6 +68,9 @@ struct option_row {
   int (*set) (struct options *options, const char *value,
               struct bp_error *err);
 };
+
+/* Free what LISTEN points to. */
+void listen_option_free (struct listen_option *listen);
 
 /* The values, in option-values.c; each as option_row.set. */
 int set_listen (struct options *options, const char *value,
