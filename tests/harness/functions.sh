@@ -225,3 +225,16 @@ status ()
 {
   blobpager status --json --control="$control" | json "$1"
 }
+
+# flip_bit FILE OFFSET: one bit of that byte.
+flip_bit ()
+{
+  python3 - "$1" "$2" << 'END'
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(int(sys.argv[2]))
+    byte = f.read(1)[0]
+    f.seek(int(sys.argv[2]))
+    f.write(bytes([byte ^ 4]))
+END
+}

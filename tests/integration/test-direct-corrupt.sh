@@ -7,19 +7,6 @@
 . "$srcdir/harness/functions.sh"
 read_map=$top_builddir/tests/harness/read-map
 
-# flip_bit FILE OFFSET
-flip_bit ()
-{
-  python3 - "$1" "$2" << 'END'
-import sys
-with open(sys.argv[1], "r+b") as f:
-    f.seek(int(sys.argv[2]))
-    byte = f.read(1)[0]
-    f.seek(int(sys.argv[2]))
-    f.write(bytes([byte ^ 4]))
-END
-}
-
 for compress in none zstd; do
   text_file disk.img 2000000 1
   rm -rf store

@@ -2,6 +2,9 @@
 # The real programs together: shell scripts, and C programs on libnbd.
 
 integration_scripts = \
+	integration/test-corrupt-blob.sh \
+	integration/test-damaged-store.sh \
+	integration/test-sparse-export.sh \
 	integration/test-quickstart.sh \
 	integration/test-bad-clients.sh \
 	integration/test-control-bad-input.sh \
