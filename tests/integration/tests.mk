@@ -15,6 +15,7 @@ integration_scripts = \
 	integration/test-direct-exports.sh \
 	integration/test-lagsim.sh \
 	integration/test-plugin-command-line.sh \
+	integration/test-profile-commands.sh \
 	integration/test-import-concurrent.sh \
 	integration/test-import-formats.sh \
 	integration/test-import-killed.sh \

@@ -200,7 +200,8 @@ Test (options, driver_export_may_only_be_the_session)
   };
 
   for (size_t i = 0; i < ARRAY_LEN (good); i++) {
-    CLEANUP_OPTIONS struct options options = PARSE ("--driver", good[i], LISTEN);
+    CLEANUP_OPTIONS struct options options =
+      PARSE ("--driver", good[i], LISTEN);
 
     cr_assert_str_eq (options.driver_uri, good[i]);
   }
