@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
@@ -110,7 +111,10 @@ bp_json_add_u64 (struct json_object *obj, const char *key, uint64_t value)
 void
 bp_json_add_double (struct json_object *obj, const char *key, double value)
 {
-  add (obj, key, json_object_new_double (value));
+  char text[32];
+
+  snprintf (text, sizeof text, "%.6f", value);
+  add (obj, key, json_object_new_double_s (value, text));
 }
 
 void

@@ -42,7 +42,9 @@ bool bp_json_get_u64 (struct json_object *obj, const char *key,
 bool bp_json_get_bool (struct json_object *obj, const char *key,
                        bool fallback);
 
-/* Adders; they abort only when memory has run out in json-c itself. */
+/* Adders; they abort only when memory has run out in json-c itself.  A
+ * double is written with six decimals and must be finite.
+ */
 void bp_json_add_string (struct json_object *obj, const char *key,
                          const char *value);
 void bp_json_add_u64 (struct json_object *obj, const char *key,
