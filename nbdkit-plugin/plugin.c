@@ -434,4 +434,7 @@ static struct nbdkit_plugin plugin = {
   .cache = bpplug_cache,
 };
 
+/* nbdkit's macro defines it without having declared it. */
+struct nbdkit_plugin *plugin_init (void);
+
 NBDKIT_REGISTER_PLUGIN (plugin)
