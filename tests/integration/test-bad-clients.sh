@@ -9,7 +9,7 @@ requires nbdcopy --version
 
 text_file disk.img 20000001 1
 make_store disk.img vm
-start_blobpagerd --store="$store" --profile=off
+start_blobpagerd --store="$store" --profile=off --cache-size=64M
 
 cat > client.py <<'PYTHON'
 import socket, struct, sys, time
@@ -86,6 +86,22 @@ assert option_end(s) == 0x80000003
 option(s, 7, struct.pack(">I", 4) + b"../x" + struct.pack(">H", 0))
 assert option_end(s) == 0x80000006
 
+# A client that asks for five times the cache's share for replies, and
+# does not read until the others have copied the disk once more.
+s = attach()
+for i in range(80):
+    s.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 0, i, i << 17, 1 << 20))
+copies = int(open("copies").read())
+end = time.monotonic() + 60
+while int(open("copies").read()) < copies + 2:
+    assert time.monotonic() < end, "the others wait for one that is slow"
+    time.sleep(0.01)
+disk = open("disk.img", "rb").read()
+for i in range(80):
+    magic, error, cookie = struct.unpack(">IIQ", receive(s, 16))
+    assert magic == 0x67446698 and error == 0
+    assert receive(s, 1 << 20) == disk[cookie << 17:(cookie << 17) + (1 << 20)]
+
 # A client that sends half an option and waits.
 if len(sys.argv) > 2:
     s = connect()
@@ -98,10 +114,15 @@ PYTHON
 # The good client: copies for as long as the bad ones are at it.
 copy_until_told ()
 {
+  local copies=0
   until [ -e told ]; do
     nbdcopy "$(uri vm)" - | cmp - disk.img || return 1
+    copies=$((copies + 1))
+    echo $copies > copies.new
+    mv copies.new copies
   done
 }
+echo 0 > copies
 copy_until_told &
 good=$!
 
