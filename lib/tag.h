@@ -16,7 +16,7 @@
 #include "lib/merkle.h"
 
 enum {
-  BP_NAME_SIZE = 130, /* Longest name of a tag or profile, with its
+  BP_NAME_SIZE = 130,         /* Longest name of a tag or profile, with its
                          leading dot and NUL. */
   BP_TAG_MAX_SIZE = 64 << 10, /* Bytes of the JSON. */
 };
@@ -30,14 +30,14 @@ bool bp_is_profile_name (const char *name);
 /* A tag.  Every string is owned by the struct, in place. */
 struct bp_tag {
   char name[BP_NAME_SIZE];
-  struct bp_root root;    /* The image index. */
-  uint64_t size;          /* Bytes of the disk. */
-  char created[32];       /* RFC 3339, UTC. */
-  char source[1024];      /* What was imported, for people; may be cut. */
-  uint64_t segments;      /* Entries of the index. */
-  uint64_t bytes;         /* Bytes that the index places. */
-  uint64_t bytes_new;     /* Of these, bytes no earlier import had. */
-  uint64_t stored_new;    /* Bytes that the import added to the store. */
+  struct bp_root root; /* The image index. */
+  uint64_t size;       /* Bytes of the disk. */
+  char created[32];    /* RFC 3339, UTC. */
+  char source[1024];   /* What was imported, for people; may be cut. */
+  uint64_t segments;   /* Entries of the index. */
+  uint64_t bytes;      /* Bytes that the index places. */
+  uint64_t bytes_new;  /* Of these, bytes no earlier import had. */
+  uint64_t stored_new; /* Bytes that the import added to the store. */
 };
 
 /* TAG as one line of JSON (with the name).  The caller frees *ret_text.

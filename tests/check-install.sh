@@ -23,8 +23,8 @@ for page in man1/blobpager.1 man1/nbdkit-blobpager-plugin.1 \
 done
 installed /examples/quickstart.sh
 
-# The plugin exports nbdkit's entry point and nothing else.
+# The plugin exports nbdkit's entry point and its debug flag, no more.
 plugin=$(find "$destdir" -name nbdkit-blobpager-plugin.so)
-exported=$(nm -D --defined-only "$plugin" | awk '{ print $3 }' | sort)
-[ "$exported" = plugin_init ] ||
+exported=$(nm -D --defined-only "$plugin" | awk '{ print $3 }' | sort | xargs)
+[ "$exported" = "blobpager_debug_keys plugin_init" ] ||
   { echo "the plugin exports: $exported" >&2; exit 1; }

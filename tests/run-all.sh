@@ -96,7 +96,7 @@ check_tree "make check" build
 [ -n "$quick" ] && { summary; exit; }
 
 step "make check-format" make -C build check-format
-step "shellcheck" bash -c 'shellcheck -x tests/*.sh tests/*/*.sh examples/*.sh .ci/run'
+step "shellcheck" bash -c 'shellcheck -S warning -x tests/*.sh tests/*/*.sh examples/*.sh .ci/run'
 step "build (clang)" build_tree build-clang CC=clang
 step "make install" make -C build install DESTDIR="$top/build/destdir"
 step "installed files" tests/check-install.sh "$top/build/destdir"

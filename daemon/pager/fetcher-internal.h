@@ -66,7 +66,7 @@ struct fetcher {
   bool is_stopping;              /* Everything fails. */
   bool timer_must_end;
   struct corrupt_window corrupt_seen[NR_CORRUPT_SEEN];
-  unsigned nr_corrupt_seen;        /* Ever; the array is a ring. */
+  unsigned nr_corrupt_seen; /* Ever; the array is a ring. */
   struct observing observing;
 
   struct lane lanes[NR_LANES];

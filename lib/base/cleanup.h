@@ -67,15 +67,15 @@ cleanup_unlock (pthread_mutex_t **lock)
 #define CLEANUP_CLOSEDIR __attribute__ ((cleanup (cleanup_closedir)))
 
 /* Hold LOCK until the end of the enclosing scope. */
-#define LOCKED(lock)                                                       \
-  __attribute__ ((cleanup (cleanup_unlock), unused)) pthread_mutex_t       \
+#define LOCKED(lock)                                                 \
+  __attribute__ ((cleanup (cleanup_unlock), unused)) pthread_mutex_t \
     *locked_scope_ = (pthread_mutex_lock (lock), (lock))
 
-#define steal_ptr(ptr)                     \
-  ({                                       \
-    __typeof__ (*(ptr)) stolen_ = *(ptr);  \
-    *(ptr) = NULL;                         \
-    stolen_;                               \
+#define steal_ptr(ptr)                    \
+  ({                                      \
+    __typeof__ (*(ptr)) stolen_ = *(ptr); \
+    *(ptr) = NULL;                        \
+    stolen_;                              \
   })
 
 static inline int

@@ -20,7 +20,9 @@ cleanup_json (struct json_object **obj)
 }
 #define CLEANUP_JSON __attribute__ ((cleanup (cleanup_json)))
 
-enum { BP_JSON_MAX_DEPTH = 8 };
+enum {
+  BP_JSON_MAX_DEPTH = 8
+};
 
 /* Parse exactly one object in LEN bytes (white space may follow), nested
  * at most BP_JSON_MAX_DEPTH deep.  Returns 0, -EPROTO (not such an

@@ -25,7 +25,7 @@ for compress in none zstd; do
     fail "$compress: the log does not say what is corrupt"
 
   # Larger reads lose what touches the segment; the rest is right.
-  "$read_map" "$uri" $start > large.log
+  "$read_map" "$uri" "$start" > large.log
   expect_equal "$compress: first run in large reads" "0 $start ok" \
     "$(head -1 large.log)"
   nbdcopy "$uri" - > copy.img 2> err.log && fail "the copy succeeded"
