@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	harness/control-talk.py \
 	harness/functions.sh \
 	harness/nbdkit-sanitized.sh \
+	harness/nbdkit.supp \
 	harness/profile-functions.sh \
 	harness/sanitizer-log.sh \
 	$(NULL)

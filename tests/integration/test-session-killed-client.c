@@ -18,7 +18,7 @@
 
 enum {
   NR_WAITING = 16,
-  GONE_SECONDS = 20
+  GONE_SECONDS = 40
 };
 
 /* Never returns: tells the id of its session through FD, with its reads
@@ -47,16 +47,19 @@ expect_session_ends (const char *socket, const char *id)
 {
   const uint64_t deadline = now_ns () + GONE_SECONDS * NS_PER_SEC;
   char name[64] = "session/";
+  useconds_t slice_us = 5000;
   struct lane lane;
 
+  /* Each look is a connection to the session and keeps it for a moment:
+   * there has to be time in between.
+   */
   strcat (name, id);
   while (lane_try (socket, name, &lane)) {
-    const struct timespec slice = { .tv_nsec = 5 * 1000 * 1000 };
-
     lane_close (&lane);
     if (now_ns () > deadline)
       FAIL ("session %s is still there", id);
-    nanosleep (&slice, NULL);
+    usleep (slice_us);
+    slice_us *= 2;
   }
 }
 
