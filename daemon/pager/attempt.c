@@ -407,6 +407,8 @@ end_attempts (struct fetcher *fetcher, struct attempt *const *attempts,
 
   for (size_t i = 0; i < count; i++)
     end_attempt (attempts[i], outcome);
+  /* Keys that nothing refers to any more can be closed to make room. */
+  fetcher_keys_freed (fetcher);
   fetcher_check_closing (fetcher);
 }
 

@@ -61,6 +61,7 @@ struct fetcher {
   struct open_list opens_under_way;
   struct keys keys;
   struct close_list lost_closes; /* Not answered. */
+  bool is_short_of_keys;         /* A lane waits for a key to be closed. */
   uint64_t close_due_ns;         /* When to send CLOSE; 0: nothing to close. */
   bool timer_is_idle;            /* Waits without end. */
   bool is_stopping;              /* Everything fails. */
@@ -145,6 +146,9 @@ void open_failed (struct fetcher *fetcher, struct blob_open *open,
 
 /* Wake the lane of CLASS that has least to do. */
 void fetcher_kick (struct fetcher *fetcher, enum fetch_class class);
+
+/* Keys have become free: lanes that were short of them go on. */
+void fetcher_keys_freed (struct fetcher *fetcher);
 
 /* Keys may have become closable: have it done soon. */
 void fetcher_check_closing (struct fetcher *fetcher);

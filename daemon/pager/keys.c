@@ -123,11 +123,9 @@ release_slot (struct keys *keys, uint32_t slot)
   keys->nr_taken--;
 }
 
-/* Let the oldest keys that nothing refers to die, so early that their
- * CLOSE is answered before the limit is reached.
- */
-static void
-make_room (struct keys *keys)
+/* So early that their CLOSE is answered before the limit is reached. */
+bool
+keys_make_room (struct keys *keys)
 {
   const size_t wanted = keys->limit - keys->limit / 16;
   struct key *key = TAILQ_FIRST (&keys->by_age), *next;
@@ -138,6 +136,7 @@ make_room (struct keys *keys)
       keys_kill (keys, key);
     key = next;
   }
+  return keys->nr_taken < keys->limit;
 }
 
 struct key *
@@ -146,9 +145,7 @@ keys_allocate (struct keys *keys, const struct bp_root *root,
 {
   struct key *key, **bucket;
 
-  make_room (keys);
-  if (keys->nr_taken >= keys->limit)
-    return NULL;
+  assert (keys->nr_taken < keys->limit);
   key = calloc (1, sizeof *key);
   if (key == NULL)
     return NULL;

@@ -81,9 +81,12 @@ void keys_done (struct keys *keys);
 /* The key of ROOT, OPENING or OPEN, or NULL. */
 struct key *keys_find (struct keys *keys, const struct bp_root *root);
 
-/* A new key for ROOT, OPENING by LANE.  Makes room by letting the oldest
- * unused keys die.  NULL: out of memory, or nothing can be opened before
- * something has been closed.
+/* Let the oldest unused keys die, if there are many.  Returns whether there
+ * is room for another key; false: not before something has been closed.
+ */
+bool keys_make_room (struct keys *keys);
+
+/* A new key for ROOT, OPENING by LANE; there is room.  NULL: out of memory.
  */
 struct key *keys_allocate (struct keys *keys, const struct bp_root *root,
                            struct lane *lane);

@@ -112,7 +112,9 @@ next_fetch (struct lane *lane)
   return TAILQ_FIRST (&lane->fetcher->queue[lane->class]);
 }
 
-/* Add ROOT to the batch of blobs to open.  NULL: not now. */
+/* Add ROOT to the batch of blobs to open, which has room.  NULL: out of
+ * memory.
+ */
 static struct key *
 open_blob (struct pull *pull, const struct bp_root *root, bool will_read)
 {
@@ -121,11 +123,9 @@ open_blob (struct pull *pull, const struct bp_root *root, bool will_read)
 
   if (pull->batch == NULL)
     pull->batch = open_batch_new (lane);
-  if (pull->batch == NULL || !open_batch_has_room (pull->batch))
+  if (pull->batch == NULL)
     return NULL;
   key = keys_allocate (&lane->fetcher->keys, root, lane);
-  /* Room may have been made: those keys have to be closed. */
-  fetcher_check_closing (lane->fetcher);
   if (key)
     open_batch_add (pull->batch, key, will_read);
   return key;
@@ -190,6 +190,20 @@ take_with_key (struct pull *pull, struct fetch *fetch, struct key *key)
   TAILQ_INSERT_TAIL (&pull->attempts, attempt, link);
 }
 
+/* Whether another blob can be opened now. */
+static bool
+has_room_for_open (struct pull *pull)
+{
+  struct fetcher *fetcher = pull->lane->fetcher;
+  const bool has_room = keys_make_room (&fetcher->keys);
+
+  fetcher_check_closing (fetcher);
+  if (!has_room)
+    fetcher->is_short_of_keys = true;
+  return has_room &&
+         (pull->batch == NULL || open_batch_has_room (pull->batch));
+}
+
 /* Take FETCH from the queue.  Returns false if nothing more can be sent
  * for now.
  */
@@ -202,7 +216,7 @@ take (struct pull *pull, struct fetch *fetch)
   /* Beside its own requests: that of the batch, unless counted. */
   if (!has_room_for_requests (pull, attempt_nr_requests (fetch) + 1))
     return false;
-  if (key == NULL && pull->batch && !open_batch_has_room (pull->batch))
+  if (key == NULL && !has_room_for_open (pull))
     return false;
   fetch_unlink (fetcher, fetch);
   if (key == NULL)
@@ -222,7 +236,7 @@ take_open (struct pull *pull, struct blob_open *open)
 
   if (!has_room_for_requests (pull, 1))
     return false;
-  if (key == NULL && pull->batch && !open_batch_has_room (pull->batch))
+  if (key == NULL && !has_room_for_open (pull))
     return false;
   open_unlink (fetcher, open);
   if (key == NULL)

@@ -328,6 +328,7 @@ note_close_answer (struct close_batch *batch, int error)
   if (batch->error < 0)
     METRIC_ADD (driver_errors, 1);
   keys_closed (&fetcher->keys, batch->numbers, batch->count);
+  fetcher_keys_freed (fetcher);
   close_batch_free (batch);
 }
 

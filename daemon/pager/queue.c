@@ -390,6 +390,16 @@ fetcher_kick (struct fetcher *fetcher, enum fetch_class class)
 }
 
 void
+fetcher_keys_freed (struct fetcher *fetcher)
+{
+  if (!fetcher->is_short_of_keys)
+    return;
+  fetcher->is_short_of_keys = false;
+  fetcher_kick (fetcher, FETCH_DEMAND);
+  fetcher_kick (fetcher, FETCH_REPLAY);
+}
+
+void
 fetcher_kick_timer (struct fetcher *fetcher)
 {
   fetcher->timer_is_idle = false;
