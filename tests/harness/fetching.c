@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -28,23 +28,11 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-void
-test_failed (const char *file, int line, const char *function,
-             const char *what)
+static void __attribute__ ((noreturn))
+fail (const char *what)
 {
-  fprintf (stderr, "%s:%d: %s: FAILED: %s\n", file, line, function, what);
-  _exit (1);
-}
-
-void
-test_equal (int64_t a, int64_t b, const char *file, int line,
-            const char *function, const char *what)
-{
-  if (a == b)
-    return;
-  fprintf (stderr, "%s:%d: %s: %" PRId64 " and %" PRId64 "\n", file, line,
-           function, a, b);
-  test_failed (file, line, function, what);
+  fprintf (stderr, "FAILED: %s\n", what);
+  exit (EXIT_FAILURE);
 }
 
 void
@@ -107,7 +95,7 @@ import_blob (struct bp_import *import, struct test_blob *blob)
   else
     r = bp_import_add_blob (import, blob->size, read_blob, blob,
                             &blob->root, &is_new, &err);
-  CHECK_EQUAL (r, 0);
+  CHECK_EQ (r, 0);
 }
 
 void
@@ -118,9 +106,9 @@ test_store_add (struct test_store *store, size_t count, uint64_t size,
   struct bp_store *bp_store = NULL;
   struct bp_error err;
 
-  CHECK_EQUAL (bp_store_open (&bp_store, store->path, BP_STORE_CREATE, &err),
-               0);
-  CHECK_EQUAL (bp_import_begin (&import, bp_store, BP_CODEC_RAW, &err), 0);
+  CHECK_EQ (bp_store_open (&bp_store, store->path, BP_STORE_CREATE, &err),
+            0);
+  CHECK_EQ (bp_import_begin (&import, bp_store, BP_CODEC_RAW, &err), 0);
   store->blobs = realloc (store->blobs,
                           (store->nr_blobs + count) * sizeof *store->blobs);
   CHECK (store->blobs != NULL);
@@ -133,7 +121,7 @@ test_store_add (struct test_store *store, size_t count, uint64_t size,
     fill (blob->data, size, seed * 1000003 + i);
     import_blob (import, blob);
   }
-  CHECK_EQUAL (bp_import_commit (import, NULL, &err), 0);
+  CHECK_EQ (bp_import_commit (import, NULL, &err), 0);
   bp_import_free (import);
   bp_store_close (bp_store);
 }
@@ -194,7 +182,7 @@ test_corrupt (const struct test_store *store, const struct test_blob *blob,
         corrupt_file (path, blob->data + offset, 64))
       return;
   }
-  test_failed (__FILE__, __LINE__, __func__, "no pack holds the blob");
+  fail ("no pack holds the blob");
 }
 
 /* ---- Drivers ---- */
@@ -208,19 +196,25 @@ test_driver (const struct test_store *store, unsigned timeout_s)
 
   config.store = store->path;
   config.timeout_s = timeout_s;
-  CHECK_EQUAL (driver_new (&driver, &config, &err), 0);
-  CHECK_EQUAL (driver_wait_ready (driver, 20, &err), 0);
+  CHECK_EQ (driver_new (&driver, &config, &err), 0);
+  CHECK_EQ (driver_wait_ready (driver, 20, &err), 0);
   return driver;
 }
 
-const char *
-test_uri (const struct test_store *store, const char *socket)
+struct driver *
+test_driver_at (const struct test_store *store, const char *name,
+                unsigned timeout_s)
 {
   static char uri[256];
+  static struct driver_config config;
+  struct driver *driver;
+  struct bp_error err;
 
-  snprintf (uri, sizeof uri, "nbd+unix:///?socket=%s/%s", store->dir,
-            socket);
-  return uri;
+  snprintf (uri, sizeof uri, "nbd+unix:///?socket=%s/%s", store->dir, name);
+  config.uri = uri;
+  config.timeout_s = timeout_s;
+  CHECK_EQ (driver_new (&driver, &config, &err), 0);
+  return driver;
 }
 
 static bool
@@ -234,32 +228,17 @@ listens (void *opaque)
   return connect (fd, (struct sockaddr *) &addr, sizeof addr) == 0;
 }
 
-pid_t
-test_nbdkit_start (const struct test_store *store, char *const extra[])
+/* Start ARGV, and wait until it listens on SOCKET_PATH. */
+static pid_t
+start (char *const argv[], char *socket_path)
 {
-  char socket_path[96], store_arg[128];
-  char *argv[32];
-  size_t n = 0;
   pid_t pid;
 
-  snprintf (socket_path, sizeof socket_path, "%s/socket", store->dir);
-  snprintf (store_arg, sizeof store_arg, "store=%s", store->path);
   unlink (socket_path);
-  argv[n++] = getenv ("BLOBPAGER_NBDKIT");
-  if (argv[0] == NULL)
-    argv[0] = (char *) "nbdkit";
-  argv[n++] = (char *) "-f";
-  argv[n++] = (char *) "--exit-with-parent";
-  argv[n++] = (char *) "-U";
-  argv[n++] = socket_path;
-  for (size_t i = 0; extra && extra[i]; i++)
-    argv[n++] = extra[i];
-  argv[n++] = getenv ("BLOBPAGER_PLUGIN");
-  argv[n++] = store_arg;
-  argv[n] = NULL;
   pid = fork ();
   CHECK (pid >= 0);
   if (pid == 0) {
+    prctl (PR_SET_PDEATHSIG, SIGKILL);
     execvp (argv[0], argv);
     _exit (127);
   }
@@ -267,14 +246,43 @@ test_nbdkit_start (const struct test_store *store, char *const extra[])
   return pid;
 }
 
+pid_t
+test_nbdkit_start (const struct test_store *store, const char *filter,
+                   const char *param)
+{
+  char socket_path[96], store_arg[128], filter_arg[64] = "--filter=log";
+  const char *nbdkit = getenv ("BLOBPAGER_NBDKIT");
+
+  snprintf (socket_path, sizeof socket_path, "%s/socket", store->dir);
+  snprintf (store_arg, sizeof store_arg, "store=%s", store->path);
+  if (filter)
+    snprintf (filter_arg, sizeof filter_arg, "--filter=%s", filter);
+  return start (
+    (char *[]){ (char *) (nbdkit ? nbdkit : "nbdkit"), (char *) "-f",
+                (char *) "-U", socket_path, filter_arg,
+                getenv ("BLOBPAGER_PLUGIN"), store_arg,
+                (char *) (param ? param : "logfile=/dev/null"), NULL },
+    socket_path);
+}
+
+pid_t
+test_lagsim_start (const struct test_store *store, unsigned rtt_ms)
+{
+  char near[96], far[96], rtt[16];
+
+  snprintf (near, sizeof near, "%s/socket", store->dir);
+  snprintf (far, sizeof far, "%s/far", store->dir);
+  snprintf (rtt, sizeof rtt, "%u", rtt_ms);
+  return start ((char *[]){ (char *) "lagsim", far, near, rtt, NULL }, far);
+}
+
 void
-test_nbdkit_kill (pid_t pid, int signal)
+test_kill (pid_t pid, int signal)
 {
   CHECK (kill (pid, signal) == 0);
   CHECK (waitpid (pid, NULL, 0) == pid);
 }
 
-/* The only child there is. */
 pid_t
 test_captive_pid (void)
 {
@@ -403,7 +411,7 @@ test_wait_retired (struct test_fetch *fetch)
 void
 test_expect (const struct test_fetch *fetch, int status)
 {
-  CHECK_EQUAL (fetch->status, status);
+  CHECK_EQ (fetch->status, status);
   if (status == 0)
     CHECK (memcmp (fetch->fetch.buf, fetch->blob->data + fetch->fetch.offset,
                    fetch->fetch.len) == 0);
@@ -457,7 +465,7 @@ test_wait_until (bool (*condition) (void *opaque), void *opaque)
 
   while (!condition (opaque)) {
     if (now_ns () > deadline)
-      test_failed (__FILE__, __LINE__, __func__, "timed out");
+      fail ("timed out");
     nanosleep (&slice, NULL);
   }
 }

@@ -15,19 +15,7 @@
 
 #include "daemon/pager/driver.h"
 #include "daemon/pager/fetcher.h"
-
-#define CHECK(condition)                                    \
-  ((condition) ? (void) 0                                   \
-               : test_failed (__FILE__, __LINE__, __func__, \
-                              #condition))
-#define CHECK_EQUAL(a, b)                                       \
-  test_equal ((int64_t) (a), (int64_t) (b), __FILE__, __LINE__, \
-              __func__, #a " == " #b)
-
-void test_failed (const char *file, int line, const char *function,
-                  const char *what) __attribute__ ((noreturn));
-void test_equal (int64_t a, int64_t b, const char *file, int line,
-                 const char *function, const char *what);
+#include "tests/harness/check.h"
 
 /* A blob of the store. */
 struct test_blob {
@@ -56,19 +44,24 @@ void test_store_done (struct test_store *store);
 struct driver *test_driver (const struct test_store *store,
                             unsigned timeout_s);
 
-/* An nbdkit of our own on STORE, listening on its directory's "socket";
- * EXTRA (NULL-terminated) goes before the plugin.  Returns its pid once it
- * listens.
+/* An nbdkit of our own on STORE, listening on its directory's "socket":
+ * FILTER (or NULL) and its parameter PARAM are added.  Returns its pid once
+ * it listens.
  */
-pid_t test_nbdkit_start (const struct test_store *store,
-                         char *const extra[]);
-void test_nbdkit_kill (pid_t pid, int signal);
-/* The URI of that nbdkit, or of another socket in STORE's directory.  Of
- * static duration.
- */
-const char *test_uri (const struct test_store *store, const char *socket);
+pid_t test_nbdkit_start (const struct test_store *store, const char *filter,
+                         const char *param);
+/* A link simulator in front of it, listening on "far". */
+pid_t test_lagsim_start (const struct test_store *store, unsigned rtt_ms);
+/* End either. */
+void test_kill (pid_t pid, int signal);
 
-/* The captive nbdkit of DRIVER. */
+/* A driver on socket NAME in STORE's directory, without waiting for a
+ * session.
+ */
+struct driver *test_driver_at (const struct test_store *store,
+                               const char *name, unsigned timeout_s);
+
+/* The captive nbdkit: the only child there is.  0: none. */
 pid_t test_captive_pid (void);
 
 /* A fetch of a window, and what became of it. */

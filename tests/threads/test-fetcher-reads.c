@@ -33,7 +33,7 @@ delivers_segments_as_the_store_holds_them (void)
 {
   test_fetch_all (fetcher, &store, FIRST_SMALL, 64, FETCH_DEMAND, NULL);
   test_fetch_all (fetcher, &store, 64, 64, FETCH_REPLAY, NULL);
-  CHECK_EQUAL (test_fetch_one (fetcher, &store.blobs[ONE_BYTE], 0, NULL), 0);
+  CHECK_EQ (test_fetch_one (fetcher, &store.blobs[ONE_BYTE], 0, NULL), 0);
 }
 
 static void
@@ -58,7 +58,7 @@ opens_a_blob_once_however_many_race_for_it (void)
   test_wait (fetches, 40);
   for (int i = 0; i < 40; i++)
     test_expect (&fetches[i], 0);
-  CHECK_EQUAL (METRIC_GET (driver_opens), opens + 1);
+  CHECK_EQ (METRIC_GET (driver_opens), opens + 1);
   test_fetches_free (fetches, 40);
 }
 
@@ -69,9 +69,9 @@ says_that_a_blob_is_missing (void)
   struct test_blob absent = store.blobs[0];
 
   memset (absent.root.bytes, 0x5a, sizeof absent.root.bytes);
-  CHECK_EQUAL (test_fetch_one (fetcher, &absent, 0, NULL), -ENOENT);
-  CHECK_EQUAL (METRIC_GET (driver_missing), missing + 1);
-  CHECK_EQUAL (METRIC_GET (verify_corrupt), 0);
+  CHECK_EQ (test_fetch_one (fetcher, &absent, 0, NULL), -ENOENT);
+  CHECK_EQ (METRIC_GET (driver_missing), missing + 1);
+  CHECK_EQ (METRIC_GET (verify_corrupt), 0);
 }
 
 static void
@@ -80,10 +80,10 @@ refuses_a_blob_of_another_size_than_asked_for (void)
   struct test_blob blob = store.blobs[140];
 
   blob.size -= 1;
-  CHECK_EQUAL (test_fetch_one (fetcher, &blob, 0, NULL), -EPROTO);
+  CHECK_EQ (test_fetch_one (fetcher, &blob, 0, NULL), -EPROTO);
   /* Known to be open by now. */
-  CHECK_EQUAL (test_fetch_one (fetcher, &blob, 0, NULL), -EPROTO);
-  CHECK_EQUAL (test_fetch_one (fetcher, &store.blobs[140], 0, NULL), 0);
+  CHECK_EQ (test_fetch_one (fetcher, &blob, 0, NULL), -EPROTO);
+  CHECK_EQ (test_fetch_one (fetcher, &store.blobs[140], 0, NULL), 0);
 }
 
 static void
@@ -92,10 +92,10 @@ fails_exactly_the_corrupt_blob (void)
   const uint64_t errors = METRIC_GET (driver_errors);
 
   test_corrupt (&store, &store.blobs[150], 1000);
-  CHECK_EQUAL (test_fetch_one (fetcher, &store.blobs[150], 0, NULL),
-               -EBADMSG);
-  CHECK_EQUAL (METRIC_GET (verify_corrupt), 1);
-  CHECK_EQUAL (METRIC_GET (driver_errors), errors);
+  CHECK_EQ (test_fetch_one (fetcher, &store.blobs[150], 0, NULL),
+            -EBADMSG);
+  CHECK_EQ (METRIC_GET (verify_corrupt), 1);
+  CHECK_EQ (METRIC_GET (driver_errors), errors);
   test_fetch_all (fetcher, &store, 140, 10, FETCH_DEMAND, NULL);
   test_fetch_all (fetcher, &store, 151, 10, FETCH_DEMAND, NULL);
 }
@@ -106,11 +106,11 @@ fails_exactly_the_corrupt_window_of_a_large_blob (void)
   const struct test_blob *blob = &store.blobs[LARGE];
 
   test_corrupt (&store, blob, BP_WINDOW_SIZE + 5000);
-  CHECK_EQUAL (test_fetch_one (fetcher, blob, 0, NULL), 0);
-  CHECK_EQUAL (test_fetch_one (fetcher, blob, BP_WINDOW_SIZE, NULL),
-               -EBADMSG);
-  CHECK_EQUAL (test_fetch_one (fetcher, blob, 2 * BP_WINDOW_SIZE, NULL), 0);
-  CHECK_EQUAL (METRIC_GET (verify_corrupt), 2);
+  CHECK_EQ (test_fetch_one (fetcher, blob, 0, NULL), 0);
+  CHECK_EQ (test_fetch_one (fetcher, blob, BP_WINDOW_SIZE, NULL),
+            -EBADMSG);
+  CHECK_EQ (test_fetch_one (fetcher, blob, 2 * BP_WINDOW_SIZE, NULL), 0);
+  CHECK_EQ (METRIC_GET (verify_corrupt), 2);
 }
 
 static void
@@ -140,18 +140,18 @@ main (void)
   test_store_add (&store, 1, 10 * BP_WINDOW_SIZE, 2);
   test_store_add (&store, 1, 20 * BP_WINDOW_SIZE + 12345, 3);
   test_store_add (&store, 1, 1, 4);
-  CHECK_EQUAL (store.nr_blobs, NR_BLOBS);
+  CHECK_EQ (store.nr_blobs, NR_BLOBS);
   driver = test_driver (&store, 10);
   fetcher = driver_fetcher (driver);
 
-  delivers_segments_as_the_store_holds_them ();
-  delivers_windows_of_large_blobs_through_their_tree ();
-  opens_a_blob_once_however_many_race_for_it ();
-  says_that_a_blob_is_missing ();
-  refuses_a_blob_of_another_size_than_asked_for ();
-  fails_exactly_the_corrupt_blob ();
-  fails_exactly_the_corrupt_window_of_a_large_blob ();
-  hands_a_promoted_fetch_to_a_demand_lane ();
+  RUN (delivers_segments_as_the_store_holds_them);
+  RUN (delivers_windows_of_large_blobs_through_their_tree);
+  RUN (opens_a_blob_once_however_many_race_for_it);
+  RUN (says_that_a_blob_is_missing);
+  RUN (refuses_a_blob_of_another_size_than_asked_for);
+  RUN (fails_exactly_the_corrupt_blob);
+  RUN (fails_exactly_the_corrupt_window_of_a_large_blob);
+  RUN (hands_a_promoted_fetch_to_a_demand_lane);
 
   driver_free (driver);
   test_store_done (&store);

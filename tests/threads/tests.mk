@@ -17,7 +17,11 @@ thread_programs = \
 	threads/test-read-failing \
 	threads/test-read-order \
 	threads/test-control \
+	threads/test-fetcher-keys \
+	threads/test-fetcher-lag \
+	threads/test-fetcher-loss \
 	threads/test-fetcher-reads \
+	threads/test-fetcher-requests \
 	threads/test-front-clients \
 	threads/test-front-handshake \
 	threads/test-front-requests \
@@ -56,8 +60,16 @@ threads_test_read_order_LDADD = $(pager_test_libs)
 threads_test_read_serving_SOURCES = threads/test-read-serving.c
 threads_test_read_serving_LDADD = $(pager_test_libs)
 
+threads_test_fetcher_keys_SOURCES = threads/test-fetcher-keys.c
+threads_test_fetcher_keys_LDADD = harness/libfetching.la $(LDADD)
+threads_test_fetcher_lag_SOURCES = threads/test-fetcher-lag.c
+threads_test_fetcher_lag_LDADD = harness/libfetching.la $(LDADD)
+threads_test_fetcher_loss_SOURCES = threads/test-fetcher-loss.c
+threads_test_fetcher_loss_LDADD = harness/libfetching.la $(LDADD)
 threads_test_fetcher_reads_SOURCES = threads/test-fetcher-reads.c
 threads_test_fetcher_reads_LDADD = harness/libfetching.la $(LDADD)
+threads_test_fetcher_requests_SOURCES = threads/test-fetcher-requests.c
+threads_test_fetcher_requests_LDADD = harness/libfetching.la $(LDADD)
 
 # Parts of the plugin, over a stub of nbdkit.
 threads_test_lane_SOURCES = \
