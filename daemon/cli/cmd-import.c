@@ -38,8 +38,9 @@ choose_name (const char *what, char out[BP_NAME_SIZE])
   const char *chosen = name ? name : given;
 
   if (chosen == NULL || !bp_is_tag_name (chosen))
-    cli_usage ("import", name ? "--name: '%.130s' cannot name an image" : "'%.130s' cannot name an image; give --name",
-               chosen ? chosen : "");
+    cli_usage ("import", "%s'%.130s' cannot name an image%s",
+               name ? "--name: " : "", chosen ? chosen : "",
+               name ? "" : "; give --name");
   snprintf (out, BP_NAME_SIZE, "%s", chosen);
 }
 

@@ -12,6 +12,7 @@ EXTRA_DIST += \
 	harness/nbdkit.supp \
 	harness/profile-functions.sh \
 	harness/sanitizer-log.sh \
+	harness/store-fixture.h \
 	$(NULL)
 
 # Reading vectors and making bytes: add it to a test's LDADD.

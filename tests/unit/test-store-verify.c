@@ -92,9 +92,10 @@ import_image (const char *image, uint64_t tag_size)
                   0);
   }
   cr_assert_eq (bp_import_commit (import, NULL, NULL), 0);
-  cr_assert_eq (bp_index_writer_finish (writer, UINT64_C (2) * NR_SEGMENTS * SEGMENT,
-                                        &index, NULL),
-                0);
+  cr_assert_eq (
+    bp_index_writer_finish (writer, UINT64_C (2) * NR_SEGMENTS * SEGMENT,
+                            &index, NULL),
+    0);
   bp_import_free (import);
 
   cr_assert_eq (bp_import_begin (&import, f.store, BP_CODEC_RAW, NULL), 0);

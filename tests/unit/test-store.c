@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* lib/store: opening, import, blobs and tags in a directory. */
+/* lib/store: opening, import and blobs in a directory. */
 #include <config.h>
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,54 +17,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/io.h"
 #include "lib/store.h"
-
-/* A store in a directory of its own. */
-struct fixture {
-  char parent[64];
-  char path[80];
-  struct bp_store *store;
-};
-static struct fixture f;
-
-static int
-remove_path (const char *path, const struct stat *st, int type,
-             struct FTW *ftw)
-{
-  (void) st;
-  (void) type;
-  (void) ftw;
-  return remove (path);
-}
-
-static void
-setup (void)
-{
-  snprintf (f.parent, sizeof f.parent, "/tmp/test-store.XXXXXX");
-  cr_assert_not_null (mkdtemp (f.parent));
-  snprintf (f.path, sizeof f.path, "%s/s", f.parent);
-  cr_assert_eq (bp_store_open (&f.store, f.path, BP_STORE_CREATE, NULL), 0);
-}
-
-static void
-teardown (void)
-{
-  bp_store_close (f.store);
-  nftw (f.parent, remove_path, 8, FTW_DEPTH | FTW_PHYS);
-}
+#include "harness/store-fixture.h"
 
 TestSuite (store, .init = setup, .fini = teardown);
-
-/* "STORE/NAME", in one of a few static buffers. */
-static const char *
-in_store (const char *name)
-{
-  static char paths[4][256];
-  static unsigned next;
-  char *path = paths[next++ % 4];
-
-  snprintf (path, sizeof paths[0], "%s/%s", f.path, name);
-  return path;
-}
 
 /* The only file in DIR whose name ends in SUFFIX, with DIR before it. */
 static char *
@@ -98,31 +52,6 @@ count_names (const char *dir)
   while ((entry = readdir (d)) != NULL)
     count += entry->d_name[0] != '.';
   return count;
-}
-
-static struct bp_import *
-begin (enum bp_codec codec)
-{
-  struct bp_import *import;
-  struct bp_error err;
-
-  cr_assert_eq (bp_import_begin (&import, f.store, codec, &err), 0, "%s",
-                err.msg);
-  return import;
-}
-
-static struct bp_root
-add_segment (struct bp_import *import, const void *data, uint32_t len,
-             bool wanted_new)
-{
-  struct bp_root root;
-  bool is_new;
-
-  cr_assert_eq (bp_import_add_segment (import, data, len, &root, &is_new,
-                                       NULL),
-                0);
-  cr_assert_eq (is_new, wanted_new);
-  return root;
 }
 
 /* A blob of SIZE bytes: text, so that it compresses, or noise. */
@@ -163,24 +92,6 @@ add_blob (struct bp_import *import, uint8_t *bytes, uint64_t size,
                 0, "%s", err.msg);
   cr_assert_eq (is_new, wanted_new);
   return root;
-}
-
-static void
-commit (struct bp_import *import, const struct bp_tag *tag)
-{
-  struct bp_error err;
-
-  cr_assert_eq (bp_import_commit (import, tag, &err), 0, "%s", err.msg);
-  bp_import_free (import);
-}
-
-static struct bp_tag
-tag_named (const char *name, const struct bp_root *root)
-{
-  struct bp_tag tag = { .root = *root, .size = 4096 };
-
-  snprintf (tag.name, sizeof tag.name, "%s", name);
-  return tag;
 }
 
 static struct bp_blob *
@@ -657,84 +568,4 @@ Test (store, a_blob_beyond_the_limit_is_too_big)
                                     NULL, &root, &is_new, NULL),
                 -EFBIG);
   bp_import_free (import);
-}
-
-/* ---- Tags ---- */
-
-Test (store, a_tag_is_replaced_listed_and_removed)
-{
-  static const char *const names[] = { "b", "a.1", "a", "a-1", "B" };
-  static const char *const sorted[] = { "B", "a", "a-1", "a.1", "b" };
-  CLEANUP_FREE struct bp_tag *tags = NULL;
-  struct bp_tag tag;
-  size_t count, nr_bad;
-
-  for (unsigned i = 0; i < 5; i++) {
-    struct bp_import *import = begin (BP_CODEC_RAW);
-    const struct bp_root root = add_segment (import, &i, 4, true);
-
-    tag = tag_named (names[i], &root);
-    commit (import, &tag);
-  }
-  cr_assert_eq (bp_store_list_tags (f.store, &tags, &count, &nr_bad, NULL),
-                0);
-  cr_assert_eq (count, 5);
-  cr_assert_eq (nr_bad, 0);
-  for (unsigned i = 0; i < 5; i++)
-    cr_assert_str_eq (tags[i].name, sorted[i]);
-
-  tag = tags[0];
-  tag.size = 8192;
-  commit (begin (BP_CODEC_RAW), &tag);
-  cr_assert_eq (bp_store_get_tag (f.store, "B", &tag, NULL), 0);
-  cr_assert_eq (tag.size, 8192);
-  cr_assert_eq (bp_store_remove_tag (f.store, "B", NULL), 0);
-  cr_assert_eq (bp_store_remove_tag (f.store, "B", NULL), -ENOENT);
-  cr_assert_eq (bp_store_get_tag (f.store, "B", &tag, NULL), -ENOENT);
-}
-
-Test (store, names_that_are_no_tags_are_refused)
-{
-  static const char *const names[] = { "../x", "session", "",
-                                       "a/b", ".." };
-  struct bp_import *import = begin (BP_CODEC_RAW);
-  const struct bp_root root = add_segment (import, "x", 1, true);
-  struct bp_tag tag;
-
-  for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-    cr_assert_eq (bp_store_get_tag (f.store, names[i], &tag, NULL), -EINVAL);
-    cr_assert_eq (bp_store_remove_tag (f.store, names[i], NULL), -EINVAL);
-    tag = tag_named (names[i], &root);
-    cr_assert_eq (bp_import_commit (import, &tag, NULL), -EINVAL);
-  }
-  bp_import_free (import);
-}
-
-Test (store, damaged_tags_are_told_and_counted_and_can_be_removed)
-{
-  CLEANUP_FREE struct bp_tag *tags = NULL;
-  struct bp_tag tag;
-  size_t count, nr_bad;
-
-  cr_assert_eq (mkfifo (in_store ("images/fifo.json"), 0600), 0);
-  cr_assert_eq (symlink ("/etc/passwd", in_store ("images/link.json")), 0);
-  cr_assert_eq (mkdir (in_store ("images/dir.json"), 0700), 0);
-  cr_assert_eq (mknod (in_store ("images/empty.json"), S_IFREG | 0600, 0),
-                0);
-  cr_assert_eq (mknod (in_store ("images/large.json"), S_IFREG | 0600, 0),
-                0);
-  cr_assert_eq (truncate (in_store ("images/large.json"), 1 << 30), 0);
-  cr_assert_eq (mknod (in_store ("images/README"), S_IFREG | 0600, 0), 0);
-
-  cr_assert_eq (bp_store_get_tag (f.store, "fifo", &tag, NULL), -EPROTO);
-  cr_assert_eq (bp_store_get_tag (f.store, "link", &tag, NULL), -EPROTO);
-  cr_assert_eq (bp_store_get_tag (f.store, "dir", &tag, NULL), -EPROTO);
-  cr_assert_eq (bp_store_get_tag (f.store, "empty", &tag, NULL), -EPROTO);
-  cr_assert_eq (bp_store_get_tag (f.store, "large", &tag, NULL), -EPROTO);
-  cr_assert_eq (bp_store_list_tags (f.store, &tags, &count, &nr_bad, NULL),
-                0);
-  cr_assert_eq (count, 0);
-  cr_assert_eq (nr_bad, 5);
-  cr_assert_eq (bp_store_remove_tag (f.store, "empty", NULL), 0);
-  cr_assert_eq (bp_store_remove_tag (f.store, "link", NULL), 0);
 }

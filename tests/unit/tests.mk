@@ -27,6 +27,7 @@ unit_programs = \
 	unit/test-tag \
 	unit/test-pack \
 	unit/test-store \
+	unit/test-store-tags \
 	unit/test-store-profiles \
 	unit/test-store-verify \
 	$(NULL)
@@ -60,6 +61,7 @@ unit_test_tag_SOURCES = unit/test-tag.c
 unit_test_pack_SOURCES = unit/test-pack.c
 unit_test_store_SOURCES = unit/test-store.c
 unit_test_store_profiles_SOURCES = unit/test-store-profiles.c
+unit_test_store_tags_SOURCES = unit/test-store-tags.c
 unit_test_store_verify_SOURCES = unit/test-store-verify.c
 
 # Parts of the plugin.
