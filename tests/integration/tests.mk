@@ -49,6 +49,7 @@ session_programs = \
 	integration/test-session-killed-client \
 	integration/test-session-misuse \
 	integration/test-session-order \
+	integration/test-session-profiles \
 	integration/test-session-round-trip \
 	$(NULL)
 
@@ -68,6 +69,8 @@ integration_test_session_misuse_SOURCES = integration/test-session-misuse.c
 integration_test_session_misuse_LDADD = $(session_ldadd)
 integration_test_session_order_SOURCES = integration/test-session-order.c
 integration_test_session_order_LDADD = $(session_ldadd)
+integration_test_session_profiles_SOURCES = integration/test-session-profiles.c
+integration_test_session_profiles_LDADD = $(session_ldadd) $(JSONC_LIBS)
 integration_test_session_round_trip_SOURCES = integration/test-session-round-trip.c
 integration_test_session_round_trip_LDADD = $(session_ldadd)
 
