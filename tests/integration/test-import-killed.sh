@@ -17,11 +17,11 @@ whole=$((($(date +%s%N) - start) / 1000)) # Microseconds.
 
 seen_old=0 seen_new=0 seen_left=0
 RANDOM=7
-for i in $(seq 40); do
+for i in $(seq 25); do
   rm -rf store
   cp -a pristine store
   # From the start to a little behind the end.
-  delay=$((whole * 12 / 10 * i / 40 + RANDOM % 2000))
+  delay=$((whole * 12 / 10 * i / 25 + RANDOM % 2000))
   blobpager import --store=store --name=disk new.img > /dev/null 2>&1 &
   pid=$!
   read -r -t "$((delay / 1000000)).$(printf %06d $((delay % 1000000)))" <> <(:) || :

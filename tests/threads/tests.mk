@@ -30,8 +30,10 @@ thread_programs = \
 	threads/test-profiles \
 	threads/test-profiles-auto \
 	threads/test-read-serving \
+	threads/test-store-readers \
 	$(NULL)
 
+threads_test_store_readers_SOURCES = threads/test-store-readers.c
 threads_test_control_SOURCES = threads/test-control.c
 
 threads_test_front_clients_SOURCES = threads/test-front-clients.c

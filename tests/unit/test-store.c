@@ -430,6 +430,57 @@ Test (store, a_damaged_pack_hides_nothing_and_is_not_absence)
   assert_blob_is (&lost, (const uint8_t *) "lost", 4);
 }
 
+/* Descriptors that this process has open. */
+static unsigned
+count_descriptors (void)
+{
+  CLEANUP_CLOSEDIR DIR *d = opendir ("/proc/self/fd");
+  unsigned count = 0;
+
+  cr_assert_not_null (d);
+  while (readdir (d))
+    count++;
+  return count;
+}
+
+Test (store, many_packs_are_found_and_few_stay_open)
+{
+  enum {
+    COUNT = 136
+  };
+  struct bp_root roots[COUNT], absent = { { 0 } };
+  const unsigned before = count_descriptors ();
+  struct bp_blob *blob, *held[COUNT];
+
+  for (uint32_t i = 0; i < COUNT; i++) {
+    struct bp_import *import = begin (BP_CODEC_RAW);
+
+    roots[i] = add_segment (import, &i, 4, true);
+    commit (import, NULL);
+  }
+  cr_assert_eq (count_names ("packs"), COUNT);
+  for (uint32_t round = 0; round < 3; round++)
+    for (uint32_t i = 0; i < COUNT; i++) {
+      const uint32_t n = i * 7 % COUNT;
+
+      assert_blob_is (&roots[n], (const uint8_t *) &n, 4);
+      cr_assert_eq (bp_store_open_blob (f.store, &absent, &blob, NULL),
+                    -ENOENT);
+    }
+  cr_assert_leq (count_descriptors (), before + 130);
+
+  /* Packs that are in use stay open all the same. */
+  for (uint32_t i = 0; i < COUNT; i++)
+    held[i] = open_blob (&roots[i]);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    uint32_t got;
+
+    cr_assert_eq (bp_blob_read_verified (held[i], &got, 4, 0, NULL), 0);
+    cr_assert_eq (got, i);
+    bp_blob_close (held[i]);
+  }
+}
+
 /* ---- Import ---- */
 
 Test (store, a_blob_is_stored_once)
