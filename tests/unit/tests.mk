@@ -18,6 +18,7 @@ unit_programs = \
 	unit/test-profile \
 	unit/test-profile-convert \
 	unit/test-segmenter \
+	unit/test-direct-export \
 	unit/test-filters \
 	unit/test-mapper \
 	unit/test-recording-log \
@@ -66,6 +67,8 @@ unit_test_store_verify_SOURCES = unit/test-store-verify.c
 
 # Parts of the plugin.
 driver_ldadd = $(top_builddir)/nbdkit-plugin/libdriver.la $(LDADD)
+unit_test_direct_export_SOURCES = unit/test-direct-export.c
+unit_test_direct_export_LDADD = $(driver_ldadd)
 unit_test_filters_SOURCES = unit/test-filters.c
 unit_test_filters_LDADD = $(driver_ldadd)
 unit_test_mapper_SOURCES = unit/test-mapper.c
