@@ -115,23 +115,32 @@ make_utf8 (const char *text, char *out)
   out[len] = '\0';
 }
 
+/* Add TEXT, at most as long as a source, whatever bytes it has. */
+static void
+add_text (struct json_object *obj, const char *key, const char *text)
+{
+  char utf8[sizeof ((struct bp_tag *) NULL)->source];
+
+  make_utf8 (text, utf8);
+  bp_json_add_string (obj, key, utf8);
+}
+
 int
 bp_tag_encode (const struct bp_tag *tag, char **ret_text,
                struct bp_error *err)
 {
   CLEANUP_JSON struct json_object *obj = json_object_new_object ();
-  char hex[BP_ROOT_HEX_SIZE], source[sizeof tag->source];
+  char hex[BP_ROOT_HEX_SIZE];
   const char *text;
   int n;
 
   if (obj == NULL)
     return bp_error_set (err, -ENOMEM, "tag '%s': %m", tag->name);
-  make_utf8 (tag->source, source);
   bp_json_add_string (obj, "name", tag->name);
   bp_json_add_string (obj, "root", bp_root_format (&tag->root, hex));
   bp_json_add_u64 (obj, "size", tag->size);
-  bp_json_add_string (obj, "created", tag->created);
-  bp_json_add_string (obj, "source", source);
+  add_text (obj, "created", tag->created);
+  add_text (obj, "source", tag->source);
   bp_json_add_u64 (obj, "segments", tag->segments);
   bp_json_add_u64 (obj, "bytes", tag->bytes);
   bp_json_add_u64 (obj, "bytes_new", tag->bytes_new);
