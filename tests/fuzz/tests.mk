@@ -5,9 +5,11 @@ fuzz_programs = \
 	fuzz/fuzz-image-index \
 	fuzz/fuzz-nbd-handshake \
 	fuzz/fuzz-nbd-request \
+	fuzz/fuzz-pack \
 	fuzz/fuzz-profile \
 	fuzz/fuzz-session-reply \
 	fuzz/fuzz-session-request \
+	fuzz/fuzz-tag \
 	$(NULL)
 
 check_PROGRAMS += $(fuzz_programs)
@@ -53,3 +55,7 @@ fuzz_fuzz_nbd_handshake_LDADD = $(fuzz_nbd_ldadd)
 fuzz_fuzz_nbd_request_SOURCES = \
 	fuzz/fuzz-nbd-request.c $(fuzz_nbd_sources)
 fuzz_fuzz_nbd_request_LDADD = $(fuzz_nbd_ldadd)
+fuzz_fuzz_pack_SOURCES = fuzz/fuzz-pack.c
+fuzz_fuzz_pack_LDADD = $(fuzz_ldadd)
+fuzz_fuzz_tag_SOURCES = fuzz/fuzz-tag.c
+fuzz_fuzz_tag_LDADD = $(fuzz_ldadd)
