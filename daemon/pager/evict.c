@@ -247,7 +247,7 @@ take_memory (struct cache *cache, uint64_t bytes)
     used - arena_used_pages (cache->arena) * ARENA_PAGE;
   uint8_t *data;
 
-  if (used + bytes > cache->budget)
+  if (other > cache->budget)
     return NULL;
   data = arena_alloc (cache->arena, (unsigned) (bytes / ARENA_PAGE),
                       (cache->budget - other) / ARENA_PAGE);

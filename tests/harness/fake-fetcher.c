@@ -31,6 +31,7 @@ struct blob {
   struct bp_root root;
   const uint8_t *data;
   uint64_t size;
+  uint64_t told; /* The size that an open is told. */
   int status;
   size_t fetches;
   size_t evicted;
@@ -110,7 +111,7 @@ set_blob (struct driver *driver, const struct bp_root *root,
   struct blob *blob = blob_of (&driver->fetcher, root);
 
   blob->data = data;
-  blob->size = size;
+  blob->size = blob->told = size;
   blob->status = 0;
 }
 
@@ -274,6 +275,14 @@ fake_fail (struct driver *driver, const struct bp_root *root, int status)
 }
 
 void
+fake_lie (struct driver *driver, const struct bp_root *root, uint64_t size)
+{
+  LOCKED (&driver->fetcher.lock);
+
+  blob_of (&driver->fetcher, root)->told = size;
+}
+
+void
 fake_hold (struct driver *driver)
 {
   LOCKED (&driver->fetcher.lock);
@@ -434,7 +443,7 @@ fetcher_open_blobs (struct fetcher *fetcher, struct blob_open *const *opens,
     int status;
 
     pthread_mutex_lock (&fetcher->lock);
-    opens[i]->size = blob_of (fetcher, &opens[i]->root)->size;
+    opens[i]->size = blob_of (fetcher, &opens[i]->root)->told;
     status = blob_of (fetcher, &opens[i]->root)->status;
     pthread_mutex_unlock (&fetcher->lock);
     opens[i]->done (opens[i], status);

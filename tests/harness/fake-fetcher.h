@@ -37,6 +37,9 @@ void fake_set_tag (struct driver *driver, const char *name,
 /* Fetches of ROOT end with STATUS from now on; 0: as usual. */
 void fake_fail (struct driver *driver, const struct bp_root *root,
                 int status);
+/* Who opens ROOT is told that it has SIZE bytes. */
+void fake_lie (struct driver *driver, const struct bp_root *root,
+               uint64_t size);
 /* The fetches that ended with -ETIMEDOUT are retired. */
 void fake_retire (struct driver *driver);
 

@@ -150,6 +150,50 @@ a_scan_does_not_evict_the_hot_set (void)
 }
 
 static void
+what_was_fetched_long_before_its_reader_comes_is_used_once (void)
+{
+  enum {
+    BUDGET = 32 * MIB,
+    HOT = 8 * MIB,
+    SIZE = 96 * MIB,
+    STEP = 6 * MIB
+  };
+  struct fixture f;
+  uint8_t *hot = image_bytes (HOT, 1, false);
+  uint8_t *cold = image_bytes (SIZE, 2, false);
+  struct export *hot_export, *cold_export;
+  uint64_t offset;
+  size_t fetches;
+
+  fixture_init (&f, BUDGET);
+  fake_add_image (f.driver, "hot", hot, HOT);
+  fake_add_image (f.driver, "cold", cold, SIZE);
+  CHECK_EQ (fixture_open (&f, "hot", &hot_export), 0);
+  CHECK_EQ (fixture_open (&f, "cold", &cold_export), 0);
+  for (offset = 0; offset < 3 * STEP; offset += STEP) {
+    scan (hot_export, hot, 0, HOT);
+    scan (cold_export, cold, offset, offset + STEP);
+  }
+  for (; offset + 2 * STEP <= SIZE; offset += STEP) {
+    export_prefetch (cold_export, offset + STEP, STEP);
+    fake_wait_idle (f.driver);
+    scan (cold_export, cold, offset, offset + STEP);
+    fake_wait_idle (f.driver);
+  }
+  fetches = fake_fetches (f.driver, NULL);
+  scan (hot_export, hot, 0, HOT);
+  fake_wait_idle (f.driver);
+  fetches = fake_fetches (f.driver, NULL) - fetches;
+  fprintf (stderr, "  %zu hot windows were evicted\n", fetches);
+  CHECK (fetches <= 6);
+  fixture_close (hot_export);
+  fixture_close (cold_export);
+  fixture_done (&f);
+  free (hot);
+  free (cold);
+}
+
+static void
 what_a_reply_holds_stays (void)
 {
   enum {
@@ -279,6 +323,7 @@ main (void)
 {
   RUN (eight_readers_over_twenty_budgets_get_every_byte);
   RUN (a_scan_does_not_evict_the_hot_set);
+  RUN (what_was_fetched_long_before_its_reader_comes_is_used_once);
   RUN (what_a_reply_holds_stays);
   RUN (a_read_of_half_the_budget_is_served);
   RUN (a_large_read_of_the_smallest_segments_is_served);

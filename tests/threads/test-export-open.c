@@ -223,6 +223,45 @@ clients_share_a_root_until_the_last_has_left (void)
 }
 
 static void
+an_export_without_clients_is_resolved_afresh (void)
+{
+  struct store store;
+  struct export *idle;
+
+  store_init (&store);
+  idle = must_open (&store, "one", 0);
+  export_client_left (idle); /* Still referred to. */
+  fixture_close (must_open (&store, "one", 0));
+  fake_set_tag (store.f.driver, "one", &store.roots[1], SIZE, 10);
+  fixture_close (must_open (&store, "one", 1));
+  CHECK_EQ (read_and_compare (idle, store.bytes[0], 0, SIZE), 0);
+  export_unref (idle);
+  store_done (&store);
+}
+
+static void
+the_driver_has_to_prove_the_size_of_a_blob (void)
+{
+  static const uint64_t lies[] = { 0, 1, SIZE - 1, SIZE + 1, 1 << 30,
+                                   UINT64_MAX };
+  struct store store;
+  struct bp_root root;
+  char name[80] = "blob/";
+  size_t i;
+
+  store_init (&store);
+  root = fake_add_blob (store.f.driver, store.bytes[0], SIZE);
+  bp_root_format (&root, name + 5);
+  for (i = 0; i < ARRAY_LEN (lies); i++) {
+    fake_lie (store.f.driver, &root, lies[i]);
+    CHECK_EQ (status_of (&store, name), -EPROTO);
+  }
+  fake_lie (store.f.driver, &root, SIZE);
+  CHECK_EQ (status_of (&store, name), 0);
+  store_done (&store);
+}
+
+static void
 tags_are_resolved_afresh_when_they_are_to_be_forgotten (void)
 {
   struct store store;
@@ -302,6 +341,8 @@ main (void)
   RUN (a_tag_that_lies_about_its_segments_is_served);
   RUN (a_pinned_tag_serves_its_root_only);
   RUN (clients_share_a_root_until_the_last_has_left);
+  RUN (an_export_without_clients_is_resolved_afresh);
+  RUN (the_driver_has_to_prove_the_size_of_a_blob);
   RUN (tags_are_resolved_afresh_when_they_are_to_be_forgotten);
   RUN (counts_outlive_the_clients);
   RUN (exports_without_clients_do_not_pile_up);

@@ -110,6 +110,26 @@ a_read_that_is_released_makes_room_for_many (void)
   disk_done (&disk);
 }
 
+static void
+a_reply_is_charged_what_it_holds (void)
+{
+  enum {
+    REPLIES = 16
+  };
+  struct disk disk;
+  struct test_read reads[REPLIES];
+  size_t i;
+
+  disk_init (&disk, 8 * MIB); /* Replies hold 2 MiB. */
+  CHECK_EQ (read_and_compare (disk.export, disk.image, 0, 2 * MIB), 0);
+  fake_wait_idle (disk.f.driver);
+  for (i = 0; i < REPLIES; i++) /* Of a window each, of 90 KiB or so. */
+    CHECK (test_read_start (&reads[i], disk.export, i * 128 * KIB, 4096));
+  for (i = 0; i < REPLIES; i++)
+    finish_read (&reads[i], disk.image);
+  disk_done (&disk);
+}
+
 /* ---- Cancelling ---- */
 
 static void
@@ -400,6 +420,7 @@ main (void)
   RUN (reads_are_admitted_in_order_of_arrival);
   RUN (the_oldest_read_is_admitted_whatever_its_size);
   RUN (a_read_that_is_released_makes_room_for_many);
+  RUN (a_reply_is_charged_what_it_holds);
   RUN (a_cancelled_read_completes_at_once_and_its_fetches_go_on);
   RUN (a_read_that_waits_to_be_admitted_can_be_cancelled);
   RUN (the_client_and_its_export_may_go_while_fetches_are_under_way);
