@@ -25,6 +25,7 @@ integration_scripts = \
 	integration/test-import-sizes.sh \
 	integration/test-import-sparse.sh \
 	integration/test-store-commands.sh \
+	integration/test-store-manual.sh \
 	integration/test-rule-1-start.sh \
 	integration/test-rule-10-automatic.sh \
 	integration/test-rule-11-counters.sh \
