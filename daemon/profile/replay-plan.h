@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* What a replay has to do: the distinct roots of a profile, in the order
- * of their first message, and its page-ins, in order.
+ * of their first message, and its page-ins, each window once, in order.
  *
  * Threads: pure functions on the caller's memory.
  */
 #ifndef BP_REPLAY_PLAN_H
 #define BP_REPLAY_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "lib/profile.h"
 
-/* A message that is no open marker. */
+/* A window. */
 struct plan_item {
-  uint64_t offset; /* Bytes in the blob; any value. */
-  uint32_t blob;   /* Number of its root in the plan. */
+  uint64_t offset;   /* The lowest that a message gives, bytes in the blob;
+                        any value. */
+  uint32_t blob;     /* Number of its root in the plan. */
+  bool was_resident; /* For the replay. */
 };
 
 struct replay_plan {

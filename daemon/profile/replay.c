@@ -290,6 +290,8 @@ page_in (struct replay *replay, const struct plan_item *item)
     if (r == -EAGAIN)
       wait_for_wake (replay, RETRY_MS * NS_PER_MS);
   } while (r == -EAGAIN);
+  if (r == 1 && !item->was_resident)
+    replay->counts.late++; /* A client has been there since the start. */
   return r != -ENOSPC;
 }
 
@@ -378,6 +380,21 @@ make_blobs (struct replay *replay)
   return 0;
 }
 
+/* What is there now, nobody waits for. */
+static void
+note_resident (struct replay *replay)
+{
+  size_t i;
+
+  for (i = 0; i < replay->plan.nr_items; i++) {
+    struct plan_item *item = &replay->plan.items[i];
+
+    item->was_resident =
+      pager_is_resident (replay->config.pager,
+                         &replay->plan.roots[item->blob], item->offset);
+  }
+}
+
 /* Everything but the thread.  On failure what was made is left for
  * release_claims and destroy.
  */
@@ -394,6 +411,7 @@ prepare (struct replay *replay, const struct bp_blob_message *messages,
   if (replay->pins == NULL || replay->user == NULL)
     return -ENOMEM;
   flight_init (&replay->flight, now_ns ());
+  note_resident (replay);
   return make_blobs (replay);
 }
 
@@ -476,6 +494,6 @@ replay_count (struct replay *replay, struct replay_counts *ret_counts)
   pthread_mutex_unlock (&replay->lock);
   ret_counts->bytes_prefetched = pinned.prefetched_bytes;
   ret_counts->bytes_used = pinned.used_bytes;
-  ret_counts->late = pinned.late;
+  ret_counts->late += pinned.late;
   ret_counts->wasted = pinned.wasted_bytes;
 }
