@@ -39,10 +39,10 @@ run_open (struct job *job)
 {
   struct blob_open *open = job->open;
   const unsigned n = number_of (&open->root);
-  const uint64_t key = open_key (n);
+  const uint64_t key = state.stop ? 0 : open_key (n);
   int status = state.stop ? -ESHUTDOWN : 0;
 
-  if (world.missing[n]) {
+  if (status == 0 && world.missing[n]) {
     status = -ENOENT;
     state.keys[n] = 0;
     note_call ("CLOSE:%u", n);

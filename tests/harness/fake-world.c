@@ -378,6 +378,7 @@ world_end (void)
   pthread_mutex_unlock (&state.lock);
   pthread_join (state.lane, NULL);
   profiles_free (world_profiles);
+  lane_main (NULL); /* What a replay asked for since then. */
   CHECK_EQ (count_pinned (), 0);
   CHECK_EQ (state.users, 0);
   forget_everything ();

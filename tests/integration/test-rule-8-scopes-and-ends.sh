@@ -61,7 +61,7 @@ expect_records quiet "index@0 6@0 8@0 10@0"
 
 # --until-exit: the last client's.
 profile start exit --until-exit --export=debian
-client_open b debian
+client_open b "debian@$root"
 client_read a 20
 client_close a
 client_read b 14
