@@ -39,13 +39,13 @@ expect_equal "image" "$sha" "$(sha_of_uri "$(uri disk)")"
 
 # A second daemon on either socket of a live one is refused, in one line,
 # and the first goes on.
-expect_fail 1 blobpagerd --store=store --listen=unix:"$tmp/other" \
+expect_fail 1 timeout 30 blobpagerd --store=store --listen=unix:"$tmp/other" \
   --control="$control"
 grep -q "^blobpagerd: control socket: '$control': " err.log ||
   fail "no clear error: $(cat err.log)"
 expect_equal "lines" 1 "$(wc -l < err.log)"
 expect_gone "$tmp/other"
-expect_fail 1 blobpagerd --store=store --listen=unix:"$sock" \
+expect_fail 1 timeout 30 blobpagerd --store=store --listen=unix:"$sock" \
   --control="$tmp/other"
 grep -q "$sock" err.log || fail "no clear error: $(cat err.log)"
 expect_gone "$tmp/other"

@@ -11,7 +11,7 @@ expect_error ()
 {
   local status=$1 text=$2
   shift 2
-  expect_fail "$status" blobpagerd "$@"
+  expect_fail "$status" timeout 30 blobpagerd "$@"
   expect_equal "lines of error" 1 "$(grep -vc ', trying again$' err.log)"
   grep -qF -- "$text" err.log || fail "wanted '$text': $(cat err.log)"
 }
