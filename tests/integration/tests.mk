@@ -10,6 +10,7 @@ integration_scripts = \
 	integration/test-control-bad-input.sh \
 	integration/test-control-status.sh \
 	integration/test-daemon-life.sh \
+	integration/test-daemon-systemd.sh \
 	integration/test-daemon-usage.sh \
 	integration/test-direct-corrupt.sh \
 	integration/test-direct-exports.sh \
