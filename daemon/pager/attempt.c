@@ -108,6 +108,8 @@ attempt_new (struct lane *lane, struct fetch *fetch, struct key *key)
     TAILQ_INSERT_TAIL (&key->riders, attempt, ride);
   key_ref (key);
   key->nr_sent++;
+  if (lane->nr_attempts + lane->nr_hung == 0)
+    lane->answered_ns = attempt->sent_ns;
   lane->nr_attempts++;
   lane->bytes += fetch->len;
   fetch->attempt = attempt;
@@ -337,21 +339,34 @@ nr_to_unpark (const struct key *key)
            : 0;
 }
 
+/* The wire is done with ATTEMPT. */
 static void
-end_attempt (struct attempt *attempt, struct outcome *outcome)
+uncount (struct attempt *attempt)
 {
   struct lane *lane = attempt->lane;
-  struct fetcher *fetcher = lane->fetcher;
-  struct key *key = attempt->key;
 
   attempt->fetch->attempt = NULL;
-  key->nr_sent--;
-  if (!attempt->is_discounted) {
+  attempt->key->nr_sent--;
+  if (attempt->is_discounted)
+    lane->nr_hung--;
+  else {
     lane->nr_attempts--;
     lane->bytes -= attempt->fetch->len;
   }
-  if (attempt->error != -ENOTCONN)
-    key->is_hung = false;
+  if (attempt->error == -ENOTCONN)
+    return;
+  attempt->key->is_hung = false;
+  lane->is_stalled = false;
+  lane->answered_ns = now_ns ();
+}
+
+static void
+end_attempt (struct attempt *attempt, struct outcome *outcome)
+{
+  struct fetcher *fetcher = attempt->lane->fetcher;
+  struct key *key = attempt->key;
+
+  uncount (attempt);
   end_fetch (attempt, outcome);
   key_unpark (fetcher, key, nr_to_unpark (key));
   key_unref (&fetcher->keys, key);

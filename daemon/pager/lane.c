@@ -24,6 +24,7 @@ enum {
   FIRST_PAUSE_MS = 10, /* Between tries to connect. */
   MAX_PAUSE_MS = 1000,
   CONNECT_TIMEOUT_S = 10,
+  RECONNECT_TIMEOUT_S = 2,
   HEAD_START = 1 << 20, /* Bytes a lane may be ahead of its neighbour. */
 };
 
@@ -96,8 +97,9 @@ may_take_shared (const struct lane *lane)
 {
   const struct lane *neighbour = neighbour_of (lane);
 
-  return !neighbour->is_attached ||
-         lane->bytes <= neighbour->bytes + HEAD_START;
+  if (!neighbour->is_attached || neighbour->is_stalled)
+    return true;
+  return !lane->is_stalled && lane->bytes <= neighbour->bytes + HEAD_START;
 }
 
 static struct fetch *
@@ -275,8 +277,8 @@ gather (struct pull *pull)
       break;
   /* What is left may be for the neighbour. */
   if (!TAILQ_EMPTY (&fetcher->queue[lane->class]) &&
-      neighbour_of (lane)->is_attached &&
-      neighbour_of (lane)->bytes < lane->bytes)
+      neighbour_of (lane)->is_attached && !neighbour_of (lane)->is_stalled &&
+      (lane->is_stalled || neighbour_of (lane)->bytes < lane->bytes))
     lane_kick (neighbour_of (lane));
 }
 
@@ -306,6 +308,9 @@ attach (struct lane *lane)
   LOCKED (&lane->fetcher->lock);
 
   lane->is_attached = true;
+  lane->is_stalled = false;
+  lane->must_reconnect = false;
+  lane->answered_ns = now_ns ();
 }
 
 /* Nothing is given to the lane any more; what it had not sent goes back. */
@@ -324,6 +329,66 @@ detach (struct lane *lane)
   fetcher_kick (fetcher, lane->class);
 }
 
+static bool
+connect_is_cancelled (void *opaque)
+{
+  struct lane *lane = opaque;
+
+  return !session_is_current (lane->gate, lane->session.epoch);
+}
+
+/* Returns 0, or why there is no connection. */
+static int
+connect_lane (struct lane *lane, struct wire **ret_wire, unsigned timeout_s)
+{
+  const struct wire_wait wait = {
+    .event_fd = lane->event_fd,
+    .is_cancelled = connect_is_cancelled,
+    .opaque = lane,
+    .deadline_ns = now_ns () + timeout_s * NS_PER_SEC,
+  };
+  struct bp_error err;
+  int r;
+
+  r = wire_open (ret_wire, lane->target, lane->session.export, &wait, &err);
+  if (r == -ENOENT)
+    session_doubt (lane->gate, lane->session.epoch);
+  if (r < 0)
+    log_debug ("driver: lane %d: %s", lane->index, err.msg);
+  return r;
+}
+
+/* Whether to connect anew; asked once. */
+static bool
+must_reconnect (struct lane *lane)
+{
+  LOCKED (&lane->fetcher->lock);
+  const bool must = lane->must_reconnect;
+
+  lane->must_reconnect = false;
+  if (must)
+    lane->answered_ns = now_ns ();
+  return must;
+}
+
+/* Every worker at the other end may be held by a read that hangs: get new
+ * ones.  A driver that does not let us in is frozen, and will go on where
+ * it was: then the old connection stays.
+ */
+static void
+reconnect (struct lane *lane)
+{
+  struct wire *wire;
+
+  if (connect_lane (lane, &wire, RECONNECT_TIMEOUT_S) < 0)
+    return;
+  log_warn ("driver: lane %d: reads hang, going on with a new connection",
+            lane->index);
+  wire_close (lane->wire);
+  lane->wire = wire;
+  lane_settle_ready (lane);
+}
+
 /* Serve until the connection or the session has ended. */
 static void
 work (struct lane *lane)
@@ -332,6 +397,8 @@ work (struct lane *lane)
 
   attach (lane);
   while (r == 0 && session_is_current (lane->gate, lane->session.epoch)) {
+    if (must_reconnect (lane))
+      reconnect (lane);
     pull_and_send (lane);
     lane_send_closes (lane);
     r = wire_poll (lane->wire, lane->event_fd,
@@ -345,36 +412,6 @@ work (struct lane *lane)
   assert (lane->nr_unanswered == 0);
 }
 
-static bool
-connect_is_cancelled (void *opaque)
-{
-  struct lane *lane = opaque;
-
-  return !session_is_current (lane->gate, lane->session.epoch);
-}
-
-/* Returns 0, or why there is no connection. */
-static int
-connect_lane (struct lane *lane)
-{
-  const struct wire_wait wait = {
-    .event_fd = lane->event_fd,
-    .is_cancelled = connect_is_cancelled,
-    .opaque = lane,
-    .deadline_ns = now_ns () + CONNECT_TIMEOUT_S * NS_PER_SEC,
-  };
-  struct bp_error err;
-  int r;
-
-  r = wire_open (&lane->wire, lane->target, lane->session.export, &wait,
-                 &err);
-  if (r == -ENOENT)
-    session_doubt (lane->gate, lane->session.epoch);
-  if (r < 0)
-    log_debug ("driver: lane %d: %s", lane->index, err.msg);
-  return r;
-}
-
 static void *
 lane_main (void *opaque)
 {
@@ -382,7 +419,7 @@ lane_main (void *opaque)
   unsigned pause_ms = FIRST_PAUSE_MS;
 
   while (session_wait (lane->gate, &lane->session)) {
-    if (connect_lane (lane) == 0) {
+    if (connect_lane (lane, &lane->wire, CONNECT_TIMEOUT_S) == 0) {
       pause_ms = FIRST_PAUSE_MS;
       if (session_enter (lane->gate, lane->session.epoch)) {
         work (lane);

@@ -40,6 +40,10 @@ struct lane {
   struct fetch_list own; /* Only this lane is to send them. */
   uint64_t bytes;        /* Under way, but for what hangs. */
   unsigned nr_attempts;  /* Likewise. */
+  unsigned nr_hung;      /* Attempts that are not counted: they hang. */
+  uint64_t answered_ns;  /* When it last got an answer, or began to wait. */
+  bool is_stalled;       /* Something hangs, and nothing is answered. */
+  bool must_reconnect;   /* For so long that it is to connect anew. */
 
   /* The thread's own. */
   struct session session;

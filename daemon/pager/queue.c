@@ -92,7 +92,7 @@ other_lane (struct fetcher *fetcher, const struct fetch *fetch)
   for (int i = 0; i < NR_LANES; i++) {
     lane = &fetcher->lanes[i];
     if (lane->class == fetch->class && lane->index != fetch->avoid &&
-        lane->is_attached)
+        lane->is_attached && !lane->is_stalled)
       return lane;
   }
   return NULL;
@@ -374,6 +374,15 @@ open_failed (struct fetcher *fetcher, struct blob_open *open, int status,
 
 /* ---- Waking ---- */
 
+/* Whether LANE is a better one to wake than BEST (or NULL). */
+static bool
+is_better (const struct lane *lane, const struct lane *best)
+{
+  if (best == NULL || lane->is_stalled != best->is_stalled)
+    return best == NULL || best->is_stalled;
+  return lane->bytes < best->bytes;
+}
+
 void
 fetcher_kick (struct fetcher *fetcher, enum fetch_class class)
 {
@@ -382,7 +391,7 @@ fetcher_kick (struct fetcher *fetcher, enum fetch_class class)
   for (int i = 0; i < NR_LANES; i++) {
     lane = &fetcher->lanes[i];
     if (lane->class == class && lane->is_attached &&
-        (best == NULL || lane->bytes < best->bytes))
+        is_better (lane, best))
       best = lane;
   }
   if (best)

@@ -7,6 +7,11 @@
  * of it has had no answer for two seconds: from then on it gets one
  * request at a time until it answers, and its requests are not counted
  * among its lane's, so that they keep nobody else from being sent.
+ *
+ * nbdkit gives a connection 16 workers, and a read that hangs holds one.  A
+ * lane on which something hangs and nothing is answered is stalled: its
+ * neighbour takes the work.  If that goes on for half of the driver's
+ * timeout and every worker may be held, it connects anew, to new workers.
  */
 #include <config.h>
 
@@ -21,6 +26,10 @@
 #define HANG_NS (2 * NS_PER_SEC)
 #define TICK_NS (250 * NS_PER_MS)
 #define CLOSE_RETRY_NS (20 * NS_PER_MS)
+
+enum {
+  NR_WORKERS = 16, /* Of an nbdkit connection. */
+};
 
 /* How a fetch that was waiting at its deadline has failed. */
 static int
@@ -38,6 +47,7 @@ discount (struct attempt *attempt)
     return;
   attempt->is_discounted = true;
   attempt->lane->nr_attempts--;
+  attempt->lane->nr_hung++;
   attempt->lane->bytes -= attempt->fetch->len;
   attempt->key->is_hung = true;
 }
@@ -81,6 +91,23 @@ notice_hanging (struct fetcher *fetcher, uint64_t now)
         fetch->attempt->sent_ns + HANG_NS <= now) {
       discount (fetch->attempt);
       fetcher_kick (fetcher, fetch->class);
+    }
+  }
+}
+
+static void
+notice_stalled (struct fetcher *fetcher, uint64_t now)
+{
+  for (int i = 0; i < NR_LANES; i++) {
+    struct lane *lane = &fetcher->lanes[i];
+
+    if (lane->nr_hung == 0 || lane->answered_ns + HANG_NS > now)
+      continue;
+    lane->is_stalled = true;
+    if (lane->nr_hung >= NR_WORKERS && !lane->must_reconnect &&
+        lane->answered_ns + fetcher->timeout_ns / 2 <= now) {
+      lane->must_reconnect = true;
+      lane_kick (lane);
     }
   }
 }
@@ -211,6 +238,7 @@ timer_turn (struct fetcher *fetcher, struct outcome *outcome,
     fail_waiting (fetcher, outcome);
   *ret_nr_expired = expire (fetcher, now, outcome);
   notice_hanging (fetcher, now);
+  notice_stalled (fetcher, now);
   retry_delayed (fetcher, now);
   if (fetcher->close_due_ns != 0 && fetcher->close_due_ns <= now)
     start_closing (fetcher);

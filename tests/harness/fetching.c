@@ -228,6 +228,30 @@ listens (void *opaque)
   return connect (fd, (struct sockaddr *) &addr, sizeof addr) == 0;
 }
 
+/* The directory of the plugin just built leads to that of the tests.  A
+ * sanitizer's runtime has to come first: ../run has said which, and the
+ * wrapper around nbdkit preloads it.
+ */
+void
+test_nbdkit_preload (const char *library)
+{
+  const char *plugin = getenv ("BLOBPAGER_PLUGIN");
+  const char *runtime = getenv ("BLOBPAGER_SANITIZER_RUNTIME");
+  const char *end = strstr (plugin, "/nbdkit-plugin/");
+  char path[512], all[1024];
+
+  CHECK (end != NULL);
+  snprintf (path, sizeof path, "%.*s/tests/harness/%s",
+            (int) (end - plugin), plugin, library);
+  CHECK_EQ (access (path, R_OK), 0);
+  if (runtime == NULL) {
+    setenv ("LD_PRELOAD", path, 1);
+    return;
+  }
+  snprintf (all, sizeof all, "%s:%s", runtime, path);
+  setenv ("BLOBPAGER_SANITIZER_RUNTIME", all, 1);
+}
+
 /* Start ARGV, and wait until it listens on SOCKET_PATH. */
 static pid_t
 start (char *const argv[], char *socket_path)

@@ -50,6 +50,10 @@ struct driver *test_driver (const struct test_store *store,
  */
 pid_t test_nbdkit_start (const struct test_store *store, const char *filter,
                          const char *param);
+/* Preload a library of tests/harness into every nbdkit started from now on,
+ * captive or not.
+ */
+void test_nbdkit_preload (const char *library);
 /* A link simulator in front of it, listening on "far". */
 pid_t test_lagsim_start (const struct test_store *store, unsigned rtt_ms);
 /* End either. */

@@ -88,14 +88,24 @@ harness_nbd_reader_LDADD = $(LIBNBD_LIBS) $(LIBCRYPTO_LIBS)
 harness_put_profile_SOURCES = harness/put-profile.c
 harness_put_profile_LDADD = $(top_builddir)/lib/libblobpager.la
 
-# Preloaded into nbdkit by ../run in a sanitizer build.
-EXTRA_DIST += harness/init-first.c
+# Preloaded into nbdkit: one by ../run in a sanitizer build, one by the test
+# of blobs that hang.
+EXTRA_DIST += \
+	harness/hang-pread.c \
+	harness/init-first.c \
+	$(NULL)
+noinst_DATA = harness/hang-pread.so
 if SANITIZER
-noinst_DATA = harness/init-first.so
-CLEANFILES = $(noinst_DATA)
+noinst_DATA += harness/init-first.so
 endif
+CLEANFILES = $(noinst_DATA)
 
 harness/init-first.so: harness/init-first.c
 	$(AM_V_CC)$(MKDIR_P) harness && \
 	  $(CC) $(DEFS) -I$(top_builddir) $(WARNINGS_CFLAGS) -shared -fPIC \
 	  -Wl,-z,initfirst -o $@ $(srcdir)/harness/init-first.c
+
+harness/hang-pread.so: harness/hang-pread.c
+	$(AM_V_CC)$(MKDIR_P) harness && \
+	  $(CC) $(DEFS) -D_GNU_SOURCE -I$(top_builddir) $(WARNINGS_CFLAGS) \
+	  -shared -fPIC -o $@ $(srcdir)/harness/hang-pread.c

@@ -17,6 +17,7 @@ thread_programs = \
 	threads/test-read-failing \
 	threads/test-read-order \
 	threads/test-control \
+	threads/test-fetcher-hang \
 	threads/test-fetcher-keys \
 	threads/test-fetcher-lag \
 	threads/test-fetcher-loss \
@@ -62,6 +63,8 @@ threads_test_read_order_LDADD = $(pager_test_libs)
 threads_test_read_serving_SOURCES = threads/test-read-serving.c
 threads_test_read_serving_LDADD = $(pager_test_libs)
 
+threads_test_fetcher_hang_SOURCES = threads/test-fetcher-hang.c
+threads_test_fetcher_hang_LDADD = harness/libfetching.la $(LDADD)
 threads_test_fetcher_keys_SOURCES = threads/test-fetcher-keys.c
 threads_test_fetcher_keys_LDADD = harness/libfetching.la $(LDADD)
 threads_test_fetcher_lag_SOURCES = threads/test-fetcher-lag.c
