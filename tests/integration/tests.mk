@@ -17,6 +17,8 @@ integration_scripts = \
 	integration/test-lagsim.sh \
 	integration/test-plugin-command-line.sh \
 	integration/test-profile-commands.sh \
+	integration/test-driver-killed.sh \
+	integration/test-driver-remote.sh \
 	integration/test-import-concurrent.sh \
 	integration/test-import-formats.sh \
 	integration/test-import-killed.sh \
