@@ -366,6 +366,7 @@ export_resolve (struct pager *pager, const char *name,
 
   if (export == NULL)
     return bp_error_set (err, -ENOMEM, "export '%s': out of memory", name);
+  cache_charge (pager->cache, sizeof *export);
   export->pager = pager;
   export->refs = 1;
   read_ahead_init (&export->ahead);

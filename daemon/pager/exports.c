@@ -33,6 +33,7 @@ export_free (struct export *export)
   if (export == NULL)
     return;
   page_user_unref (export->user);
+  cache_uncharge (export->pager->cache, sizeof *export);
   read_ahead_done (&export->ahead);
   pthread_mutex_destroy (&export->stall_lock);
   free (export);
