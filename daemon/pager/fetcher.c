@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "daemon/pager/fetcher-internal.h"
@@ -199,8 +200,14 @@ fetcher_kick_all (struct fetcher *fetcher)
 void
 fetcher_session_lost (struct fetcher *fetcher)
 {
+  struct key *key, *next;
   LOCKED (&fetcher->lock);
 
+  /* Nobody is left whose answer would let go what is parked. */
+  for (key = TAILQ_FIRST (&fetcher->keys.by_age); key; key = next) {
+    next = TAILQ_NEXT (key, age);
+    key_unpark (fetcher, key, UINT_MAX);
+  }
   keys_forget (&fetcher->keys);
   fetcher_forget_closes (fetcher);
   fetcher->close_due_ns = 0;

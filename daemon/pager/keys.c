@@ -266,8 +266,10 @@ keys_forget (struct keys *keys)
 {
   struct key *key;
 
-  while ((key = TAILQ_FIRST (&keys->by_age)) != NULL)
+  while ((key = TAILQ_FIRST (&keys->by_age)) != NULL) {
+    assert (key->nr_refs == 0);
     keys_kill (keys, key);
+  }
   while ((key = TAILQ_FIRST (&keys->closing)) != NULL) {
     TAILQ_REMOVE (&keys->closing, key, closing);
     free_key (key);

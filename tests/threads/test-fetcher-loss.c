@@ -14,11 +14,14 @@
 
 #include "daemon/log.h"
 #include "daemon/metrics.h"
+#include "daemon/pager/fetcher-internal.h"
 #include "lib/base/clock.h"
 #include "tests/harness/fetching.h"
 
 enum {
-  NR_SMALL = 400
+  NR_SMALL = 400,
+  LARGE = NR_SMALL + 1, /* The blob of … */
+  NR_WINDOWS = 128,     /* … so many windows: more than wait one by one. */
 };
 
 static struct test_store store;
@@ -83,6 +86,39 @@ every_fetch_survives_a_killed_driver (void)
   CHECK (METRIC_GET (driver_sessions) >= sessions + 4);
   CHECK_EQ (METRIC_GET (verify_corrupt), 0);
   test_fetches_free (fetches, NR_SMALL);
+  driver_free (driver);
+}
+
+static bool
+nr_reads_is_reached (void *opaque)
+{
+  return METRIC_GET (driver_reads) >= *(const uint64_t *) opaque;
+}
+
+/* Few reads of one blob are sent at a time; the others wait on its key,
+ * which goes with the session.
+ */
+static void
+what_waits_on_a_key_survives_a_killed_driver (void)
+{
+  struct driver *driver = test_driver (&store, 10);
+  struct fetcher *fetcher = driver_fetcher (driver);
+  struct test_fetch *fetches = test_fetches (NR_WINDOWS);
+  uint64_t reads;
+
+  CHECK_EQ (test_fetch_one (fetcher, &store.blobs[LARGE], 0, NULL), 0);
+  CHECK_EQ (kill (test_captive_pid (), SIGSTOP), 0);
+  for (int i = 0; i < NR_WINDOWS; i++)
+    test_fetch_set (&fetches[i], &store.blobs[LARGE],
+                    (uint64_t) i * BP_WINDOW_SIZE, FETCH_DEMAND, NULL);
+  reads = METRIC_GET (driver_reads) + MAX_SENT_PER_BLOB;
+  test_submit (fetcher, fetches, NR_WINDOWS);
+  test_wait_until (nr_reads_is_reached, &reads);
+  kill (test_captive_pid (), SIGKILL);
+  test_wait (fetches, NR_WINDOWS);
+  for (int i = 0; i < NR_WINDOWS; i++)
+    test_expect (&fetches[i], 0);
+  test_fetches_free (fetches, NR_WINDOWS);
   driver_free (driver);
 }
 
@@ -230,8 +266,10 @@ main (void)
   test_store_init (&store);
   test_store_add (&store, NR_SMALL, 50000, 1);
   test_store_add (&store, 1, 30 * BP_WINDOW_SIZE, 2);
+  test_store_add (&store, 1, NR_WINDOWS * BP_WINDOW_SIZE, 3);
 
   RUN (every_fetch_survives_a_killed_driver);
+  RUN (what_waits_on_a_key_survives_a_killed_driver);
   RUN (the_captive_driver_and_its_directory_go_with_the_daemon);
   RUN (a_fetch_waits_for_a_driver_that_comes_in_time);
   RUN (without_a_driver_everything_fails_in_time);
