@@ -142,7 +142,7 @@ leave_to_opener (struct fetch *fetch, struct key *key)
 {
   struct lane *opener = key->opener;
 
-  if (opener->class != fetch->class) {
+  if (opener->class != fetch->class || !opener->is_attached) {
     fetch_park (fetch, key);
     return;
   }
