@@ -134,8 +134,9 @@ open_blob (struct pull *pull, const struct bp_root *root, bool will_read)
 }
 
 /* KEY is being opened by another lane: only that one may send a read
- * behind its OPEN.  Demand never queues behind replay's data, so it waits
- * for the answer instead.
+ * behind its OPEN.  Demand never queues behind replay's data, and a lane
+ * that has lost its connection sends no more: then it waits for the answer
+ * instead.
  */
 static void
 leave_to_opener (struct fetch *fetch, struct key *key)
@@ -389,6 +390,15 @@ reconnect (struct lane *lane)
   lane_settle_ready (lane);
 }
 
+/* Whether there is something to settle, without another answer.  An
+ * attempt is ready at once if it has nothing to read, or no memory.
+ */
+static bool
+has_answers (const struct lane *lane)
+{
+  return !TAILQ_EMPTY (&lane->wire->completed) || !TAILQ_EMPTY (&lane->ready);
+}
+
 /* Serve until the connection or the session has ended. */
 static void
 work (struct lane *lane)
@@ -402,7 +412,7 @@ work (struct lane *lane)
     pull_and_send (lane);
     lane_send_closes (lane);
     r = wire_poll (lane->wire, lane->event_fd,
-                   TAILQ_EMPTY (&lane->wire->completed) ? -1 : 0);
+                   has_answers (lane) ? 0 : -1);
     wire_dispatch (lane->wire);
     lane_settle_ready (lane);
   }
