@@ -42,10 +42,11 @@ stop ()
   wait "$1" 2> /dev/null || :
 }
 
+# The last started first: nbdkit ends when its clients have gone.
 clean_up ()
 {
-  local pid
-  for pid in "${pids[@]}"; do stop "$pid"; done
+  local i
+  for ((i = ${#pids[@]} - 1; i >= 0; i--)); do stop "${pids[i]}"; done
   rm -rf "$run_dir"
 }
 # Unix socket paths are short, so they do not live beside the store.
@@ -142,22 +143,25 @@ start_daemon ()
 
 ## 4. Three starts.
 
-# boot: run the machine until it powers off or asks for a login.
+# boot NUMBER: run the machine until it powers off or asks for a login.
+# Whether it does is settled before it is stopped: what qemu says about
+# that goes to the console, too, behind the prompt.
 boot ()
 {
-  local console=$run_dir/console vm end=$((SECONDS + boot_timeout))
+  local console=$run_dir/console vm asks='' end=$((SECONDS + boot_timeout))
   : > "$console"
   "$top/examples/vm-plain.sh" "$run_dir/sock" "$export" "${qemu_args[@]}" \
     < /dev/null > "$console" 2>&1 &
   vm=$!
   pids+=("$vm")
   while jobs -rp | grep -qx "$vm" && [ $SECONDS -lt "$end" ]; do
-    grep -aqE ' login: ?$|No bootable device' "$console" && break
+    ! grep -aqE ' login: ?$' "$console" || { asks=yes; break; }
+    ! grep -aq 'No bootable device' "$console" || break
     sleep 0.1
   done
   stop "$vm"
   cp "$console" "$dir/console-$1.log"
-  grep -aqE 'BOOT-DONE| login: ?$' "$console"
+  [ -n "$asks" ] || grep -aq BOOT-DONE "$console"
 }
 
 read_whole ()
@@ -179,7 +183,7 @@ start_once ()
   before=$(date +%s.%N)
   if [ -n "$boots" ]; then
     boot "$number" ||
-      die "$name: the VM did not come up within $boot_timeout s; see $dir/console-$number.log"
+      die "$name: the VM ended or $boot_timeout s passed before it was up; see $dir/console-$number.log"
   else
     read_whole
   fi

@@ -6,6 +6,7 @@ integration_scripts = \
 	integration/test-damaged-store.sh \
 	integration/test-sparse-export.sh \
 	integration/test-quickstart.sh \
+	integration/test-quickstart-login.sh \
 	integration/test-bad-clients.sh \
 	integration/test-control-bad-input.sh \
 	integration/test-control-status.sh \
