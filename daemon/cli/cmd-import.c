@@ -160,7 +160,7 @@ static const struct cli_option options[] = {
 const struct command cmd_import = {
   .name = "import",
   .synopsis = "--store=DIR [--name=TAG] [--compress=zstd|none] [--raw]\n"
-              "  [--progress] [--json] SOURCE",
+              "                 [--progress] [--json] SOURCE",
   .summary = "make an image of a disk: a file, block device or NBD URI",
   .options = options,
   .run = run,

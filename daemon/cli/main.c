@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,18 @@ print_option (const char *name, const char *value, const char *help)
   printf ("%*s%s\n", n < 24 ? 24 - n : 1, "", help);
 }
 
+/* One way to call the command; an indented line goes on with the one
+ * before it.
+ */
+static void
+print_synopsis_line (const char *name, const char *line, int len)
+{
+  if (line[0] == ' ')
+    printf ("%.*s\n", len, line);
+  else
+    printf ("blobpager %s %.*s\n", name, len, line);
+}
+
 static void
 print_command_help (const struct command *command)
 {
@@ -79,7 +92,7 @@ print_command_help (const struct command *command)
     const char *end = strchr (line, '\n');
     const int len = end ? (int) (end - line) : (int) strlen (line);
 
-    printf ("blobpager %s %.*s\n", command->name, len, line);
+    print_synopsis_line (command->name, line, len);
     line = end ? end + 1 : NULL;
   }
   putchar ('\n');
@@ -121,6 +134,20 @@ fill_getopt (const struct cli_option *options,
   out[n + 1] = (struct option){ 0 };
 }
 
+/* getopt has stopped: at a long option that is unknown (optopt is 0) or
+ * has a value and takes none (optopt is its own), which is WORD; or at a
+ * letter, which may stand in the middle of a word.
+ */
+static void __attribute__ ((noreturn))
+refuse_option (const struct command *command, const char *word)
+{
+  if (optopt == 0)
+    cli_usage (command->name, "'%s': no such option", word);
+  if (optopt <= MAX_OPTIONS || optopt > UCHAR_MAX)
+    cli_usage (command->name, "'%s': it takes no value", word);
+  cli_usage (command->name, "'-%c': no such option", optopt);
+}
+
 /* Take the options out of ARGV (argv[0] is the command's name).  Returns
  * the number of the first operand; exits for --help and wrong options.
  */
@@ -142,7 +169,7 @@ take_options (const struct command *command, int argc, char **argv)
       cli_usage (command->name, "'%s': its value is missing",
                  argv[optind - 1]);
     if (c == '?')
-      cli_usage (command->name, "'%s': no such option", argv[optind - 1]);
+      refuse_option (command, argv[optind - 1]);
     if (command->options[c - 1].flag)
       *command->options[c - 1].flag = true;
     else

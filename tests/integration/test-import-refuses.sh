@@ -30,7 +30,12 @@ expect_line 2 'give --name' blobpager import --store=store .img
 expect_line 2 '--store=DIR is missing' blobpager import disk.img
 expect_line 2 'an operand is missing' blobpager import --store=store
 expect_line 2 'too many operands' blobpager import --store=store a b
-expect_line 2 'no such option' blobpager import --store=store --fast disk.img
+expect_line 2 "'--fast': no such option" \
+  blobpager import --store=store --fast disk.img
+expect_line 2 "'-x': no such option" \
+  blobpager import --store=store -xy disk.img
+expect_line 2 "'--raw=1': it takes no value" \
+  blobpager import --store=store --raw=1 disk.img
 expect_line 2 "'lz4' is neither" \
   blobpager import --store=store --compress=lz4 disk.img
 expect_line 2 'no such command' blobpager improt

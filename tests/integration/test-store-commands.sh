@@ -84,8 +84,10 @@ expect_equal "ls without a" b "$(blobpager ls --store=store | awk '{print $NF}')
 # Help, version, and output that cannot be written.
 blobpager --version | grep -q '^blobpager [0-9]' || fail "--version"
 for command in import add ls info verify rm merkle; do
-  blobpager $command --help | grep -q "^blobpager $command " ||
-    fail "$command --help"
+  blobpager $command --help > help.txt
+  grep -q "^blobpager $command " help.txt || fail "$command --help"
+  ! grep -q "^blobpager $command  " help.txt ||
+    fail "$command --help: the rest of a line looks like a command"
 done
 [ ! -e /dev/full ] || {
   status=0
