@@ -120,9 +120,20 @@ parse_unix (struct listen_option *listen, const char *text,
   return r;
 }
 
+/* A service, or a number that TCP has: getaddrinfo takes any, modulo 2^16. */
+static bool
+is_port (const char *text)
+{
+  uint64_t number;
+
+  return text[strspn (text, "0123456789")] != '\0' ||
+         bp_number_parse (text, 0, UINT16_MAX, &number) == 0;
+}
+
 /* HOST:PORT or [ADDRESS]:PORT; the port is a number or a service. */
 static int
-parse_tcp (struct listen_option *listen, const char *text)
+parse_tcp (struct listen_option *listen, const char *text,
+           struct bp_error *err)
 {
   const bool brackets = text[0] == '[';
   const char *host = text + brackets;
@@ -135,6 +146,8 @@ parse_tcp (struct listen_option *listen, const char *text)
                              strlen (end + brackets + 1));
   if (*listen->port == '\0' || strchr (listen->port, ':') != NULL)
     return -EINVAL;
+  if (!is_port (listen->port))
+    return bp_error_set (err, -EINVAL, "'%s' is no port", listen->port);
   return 0;
 }
 
@@ -158,9 +171,11 @@ set_listen (struct options *options, const char *value, struct bp_error *err)
   if (strncmp (value, "unix:", 5) == 0)
     r = parse_unix (&listen, value + 5, err);
   else if (strncmp (value, "tcp:", 4) == 0)
-    r = parse_tcp (&listen, value + 4);
+    r = parse_tcp (&listen, value + 4, err);
   else
-    r = -EINVAL;
+    r = bp_error_set (err, -EINVAL, "'%s' is neither unix:PATH nor "
+                                    "tcp:HOST:PORT",
+                      value);
   if (r < 0) {
     listen_option_free (&listen);
     return r;

@@ -46,7 +46,7 @@ usage_error (const char *fmt, ...)
   va_start (args, fmt);
   vfprintf (stderr, fmt, args);
   va_end (args);
-  fputc ('\n', stderr);
+  fputs ("; see blobpagerd --help\n", stderr);
   exit (EXIT_USAGE);
 }
 
@@ -267,7 +267,7 @@ parse_option (struct options *options, const char *arg, const char *next)
   int words = 1;
 
   if (row == NULL)
-    usage_error ("unknown %s '%s' (see blobpagerd --help)",
+    usage_error ("unknown %s '%s'",
                  arg[0] == '-' ? "option" : "argument", arg);
   if (row->arg == NULL && value != NULL)
     usage_error ("--%s: takes no value", row->name);
@@ -280,7 +280,8 @@ parse_option (struct options *options, const char *arg, const char *next)
   if (row->set (options, value, &err) < 0) {
     if (err.msg[0] != '\0')
       usage_error ("--%s: %s", row->name, err.msg);
-    usage_error ("--%s: could not parse '%s'", row->name, value);
+    usage_error ("--%s: could not parse '%s' as %s", row->name, value,
+                 row->arg);
   }
   return words;
 }

@@ -23,6 +23,10 @@ control=--control=$tmp/control
 
 expect_error 2 "blobpagerd: --cache-size: could not parse '12Q'" \
   --store=store "$listen" --cache-size=12Q
+expect_error 2 "'tmp/sock' is neither unix:PATH nor tcp:HOST:PORT" \
+  --store=store --listen=tmp/sock
+expect_error 2 "--listen: '99999' is no port; see blobpagerd --help" \
+  --store=store --listen=tcp:localhost:99999
 expect_error 2 "--listen is needed" --store=store
 expect_error 2 "exactly one of --store and --driver" "$listen"
 expect_error 2 "exactly one of --store and --driver" "$listen" \

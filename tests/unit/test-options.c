@@ -21,6 +21,7 @@
 #define CLEANUP_OPTIONS __attribute__ ((cleanup (options_free)))
 
 #define LISTEN "--listen=unix:/tmp/s"
+#define SEE_HELP "; see blobpagerd --help\n"
 #define ROOT_A \
   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
@@ -206,14 +207,14 @@ Test (options, driver_export_may_only_be_the_session)
     cr_assert_str_eq (options.driver_uri, good[i]);
   }
   ASSERT_USAGE_ERROR ("blobpagerd: --driver: export 'debian': the name must "
-                      "be empty or 'session'\n",
+                      "be empty or 'session'" SEE_HELP,
                       "--driver=nbd://host/debian", LISTEN);
 }
 
 Test (options, bad_value_is_named_in_one_line)
 {
   ASSERT_USAGE_ERROR (
-    "blobpagerd: --cache-size: could not parse '12Q'\n",
+    "blobpagerd: --cache-size: could not parse '12Q' as SIZE" SEE_HELP,
     "--store=/s", LISTEN, "--cache-size=12Q");
 }
 
@@ -274,7 +275,7 @@ Test (options, socket_path_that_no_socket_can_have_is_refused)
 
 Test (options, tag_pinned_twice_is_refused)
 {
-  ASSERT_USAGE_ERROR ("blobpagerd: --pin: 'a' is pinned twice\n",
+  ASSERT_USAGE_ERROR ("blobpagerd: --pin: 'a' is pinned twice" SEE_HELP,
                       "--store=/s", LISTEN, "--pin=a=" ROOT_A,
                       "--pin=a=" ROOT_A);
 }
@@ -282,26 +283,29 @@ Test (options, tag_pinned_twice_is_refused)
 Test (options, unknown_option_and_argument_are_refused)
 {
   ASSERT_USAGE_ERROR (
-    "blobpagerd: unknown option '--cache' (see blobpagerd --help)\n",
+    "blobpagerd: unknown option '--cache'" SEE_HELP,
     "--store=/s", LISTEN, "--cache");
   ASSERT_USAGE_ERROR (
-    "blobpagerd: unknown option '-x' (see blobpagerd --help)\n", "-x");
+    "blobpagerd: unknown option '-x'" SEE_HELP,
+    "-x");
   ASSERT_USAGE_ERROR (
-    "blobpagerd: unknown argument 'disk.img' (see blobpagerd --help)\n",
+    "blobpagerd: unknown argument 'disk.img'" SEE_HELP,
     "disk.img");
-  ASSERT_USAGE_ERROR ("blobpagerd: --store: needs a value, DIR\n",
+  ASSERT_USAGE_ERROR ("blobpagerd: --store: needs a value, DIR" SEE_HELP,
                       "--store");
 }
 
 Test (options, exactly_one_source_and_a_listener_are_needed)
 {
   ASSERT_USAGE_ERROR (
-    "blobpagerd: exactly one of --store and --driver is needed\n", LISTEN);
+    "blobpagerd: exactly one of --store and --driver is needed" SEE_HELP,
+    LISTEN);
   ASSERT_USAGE_ERROR (
-    "blobpagerd: exactly one of --store and --driver is needed\n",
+    "blobpagerd: exactly one of --store and --driver is needed" SEE_HELP,
     "--store=/s", "--driver=nbd://host", LISTEN);
   ASSERT_USAGE_ERROR (
-    "blobpagerd: --listen is needed: nobody could connect\n", "--store=/s");
+    "blobpagerd: --listen is needed: nobody could connect" SEE_HELP,
+    "--store=/s");
 }
 
 Test (options, sockets_for_another_process_do_not_count)
@@ -309,7 +313,8 @@ Test (options, sockets_for_another_process_do_not_count)
   setenv ("LISTEN_PID", "1", 1);
   setenv ("LISTEN_FDS", "1", 1);
   ASSERT_USAGE_ERROR (
-    "blobpagerd: --listen is needed: nobody could connect\n", "--store=/s");
+    "blobpagerd: --listen is needed: nobody could connect" SEE_HELP,
+    "--store=/s");
 }
 
 /* In a child: descriptor 3 is Criterion's here. */
