@@ -281,7 +281,7 @@ check_busy (struct profiles *profiles, const struct profile_start *start,
       continue;
     if (task_overlaps (task, start) || has_name (task, start->name))
       return bp_error_set (err, -EBUSY, "profile '%s': '%s' is being "
-                                        "recorded",
+                                        "recorded: stop or abort it first",
                            start->name, task->start.name);
   }
   return 0;
