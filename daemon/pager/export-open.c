@@ -277,7 +277,16 @@ attach_by_tag (struct export *export, const struct bp_tag *tag,
   strcpy (export->info.tag, tag->name);
   export->info.root = tag->root;
   r = check_pins (export, err);
-  return r < 0 ? r : attach_image (export, tag, err);
+  if (r == 0)
+    r = attach_image (export, tag, err);
+  /* The tag is there: a store that lacks its index is damaged, and must
+   * not look like a name that nobody has given.
+   */
+  return r == -ENOENT ? bp_error_set (err, -EIO,
+                                      "export '%s': the store lacks its "
+                                      "image index",
+                                      tag->name)
+                      : r;
 }
 
 static int

@@ -167,6 +167,19 @@ a_tag_that_lies_about_the_size_is_refused (void)
 }
 
 static void
+a_tag_whose_index_is_missing_does_not_look_like_no_tag (void)
+{
+  const struct bp_root nowhere = { { 1, 2, 3 } };
+  struct store store;
+
+  store_init (&store);
+  fake_set_tag (store.f.driver, "ghost", &nowhere, SIZE, 10);
+  CHECK_EQ (status_of (&store, "ghost"), -EIO);
+  CHECK_EQ (status_of (&store, "nobody"), -ENOENT);
+  store_done (&store);
+}
+
+static void
 a_tag_that_lies_about_its_segments_is_served (void)
 {
   static const uint64_t lies[] = { 0, 1, 100000, UINT64_MAX };
@@ -338,6 +351,7 @@ main (void)
   RUN (no_name_is_the_only_image);
   RUN (what_is_no_export_is_not_found);
   RUN (a_tag_that_lies_about_the_size_is_refused);
+  RUN (a_tag_whose_index_is_missing_does_not_look_like_no_tag);
   RUN (a_tag_that_lies_about_its_segments_is_served);
   RUN (a_pinned_tag_serves_its_root_only);
   RUN (clients_share_a_root_until_the_last_has_left);
