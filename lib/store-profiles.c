@@ -207,18 +207,25 @@ struct need {
   bool is_needed;
 };
 
+/* A name that cannot be read just now may need them; one that is gone or
+ * damaged names nothing.
+ */
 static int
 look_for_need (void *opaque, const char *file)
 {
   struct need *need = opaque;
   char name[STORE_FILE_NAME_SIZE];
   CLEANUP_META struct meta meta = { 0 };
+  int r;
 
   if (need->is_needed || !store_split_name (file, ".json", name) ||
       !bp_is_profile_name (name))
     return 0;
-  if (load_meta (need->store, name, &meta, NULL, NULL) == 0)
+  r = load_meta (need->store, name, &meta, NULL, NULL);
+  if (r == 0)
     need->is_needed = bp_root_equal (&meta.root, need->root);
+  else
+    need->is_needed = r != -ENOENT && r != -EBADMSG;
   return 0;
 }
 
