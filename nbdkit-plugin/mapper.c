@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/range.h"
@@ -44,6 +45,7 @@ struct mapper {
   struct bp_store *store; /* Borrowed. */
   pthread_mutex_t lock;   /* Protects everything below. */
   size_t nr_keys;
+  struct bp_error told; /* The last damage that a caller was told of. */
   struct page *pages[NR_PAGES];
 };
 
@@ -152,34 +154,51 @@ mapper_close_key (struct mapper *mapper, uint64_t key)
 
 static int
 open_mapped (struct mapper *mapper, const struct bp_open_item *item,
-             struct mapped_blob **ret_mapped)
+             struct mapped_blob **ret_mapped, struct bp_error *err)
 {
   struct bp_blob *blob;
-  int r = bp_store_open_blob (mapper->store, &item->root, &blob, NULL);
+  int r = bp_store_open_blob (mapper->store, &item->root, &blob, err);
 
   if (r < 0)
     return r;
-  r = bp_blob_get_info (blob)->size > BP_BLOB_MAX_SIZE
-        ? -EFBIG
-        : mapped_blob_new (ret_mapped, item->key, blob);
-  if (r < 0)
+  r = mapped_blob_new (ret_mapped, item->key, blob);
+  if (r < 0) {
     bp_blob_close (blob);
-  return r;
+    return bp_error_set (err, r, "key %" PRIu64 ": %m", item->key);
+  }
+  return 0;
+}
+
+/* A blob could not be opened, and not for want of it.  *DAMAGE says why,
+ * unless that was told last.
+ */
+static void
+note_damage (struct mapper *mapper, const struct bp_error *why,
+             struct bp_error *damage)
+{
+  LOCKED (&mapper->lock);
+
+  if (strcmp (mapper->told.msg, why->msg) == 0)
+    return;
+  mapper->told = *damage = *why;
 }
 
 /* Open one key.  *RET_MAPPED is the caller's reference, if it worked. */
 static int
 open_key (struct mapper *mapper, const struct bp_open_item *item,
-          struct mapped_blob **ret_mapped)
+          struct mapped_blob **ret_mapped, struct bp_error *damage)
 {
   struct mapped_blob *mapped = NULL;
+  struct bp_error why;
   int r = reserve_slot (mapper, item->key);
 
   if (r < 0)
     return r;
-  r = open_mapped (mapper, item, &mapped);
+  r = open_mapped (mapper, item, &mapped, &why);
   if (r == 0)
     *ret_mapped = mapped_blob_ref (mapped);
+  else if (r != -ENOENT)
+    note_damage (mapper, &why, damage);
   settle_slot (mapper, item->key, mapped);
   return r;
 }
@@ -201,20 +220,21 @@ describe (int status, const struct mapped_blob *mapped,
 
 void
 mapper_open_batch (struct mapper *mapper, const struct bp_request *request,
-                   struct bp_open_result *results)
+                   struct bp_open_result *results, struct bp_error *ret_damage)
 {
   struct mapped_blob *opened[BP_MAX_BATCH];
   struct bp_blob *needed[BP_MAX_BATCH];
   size_t nr_opened = 0, nr_needed = 0;
 
   assert (request->count <= BP_MAX_BATCH);
+  ret_damage->code = 0;
   for (uint32_t i = 0; i < request->count; i++) {
     struct mapped_blob *mapped = NULL;
     struct bp_open_item item;
     int r;
 
     bp_request_open_item (request, i, &item);
-    r = open_key (mapper, &item, &mapped);
+    r = open_key (mapper, &item, &mapped, ret_damage);
     describe (r, mapped, &results[i]);
     if (r < 0)
       continue;

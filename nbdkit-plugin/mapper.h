@@ -36,10 +36,14 @@ void mapper_free (struct mapper *mapper);
 /* Open the batch of REQUEST, an OPEN; one result an element.  The status
  * of each: 0; -EEXIST (the slot is taken); -EINVAL (its slot is 0); or
  * why the blob could not be opened, and then its slot has failed.
+ * *RET_DAMAGE is what to log: the last of these reasons, if it is other
+ * than absence and was not the last to be told of; otherwise its code is
+ * 0.
  */
 void mapper_open_batch (struct mapper *mapper,
                         const struct bp_request *request,
-                        struct bp_open_result *results);
+                        struct bp_open_result *results,
+                        struct bp_error *ret_damage);
 
 /* Free the slot of KEY, if it is KEY's. */
 void mapper_close_key (struct mapper *mapper, uint64_t key);

@@ -83,12 +83,15 @@ run_open (struct session *session, const struct bp_request *request,
           struct reply *reply, struct bp_error *err)
 {
   struct bp_open_result results[BP_MAX_BATCH];
+  struct bp_error damage;
   uint8_t *out =
     make_payload (reply, (size_t) request->count * BP_OPEN_RESULT_SIZE);
 
   if (out == NULL)
     return bp_error_set (err, -ENOMEM, "OPEN: %m");
-  mapper_open_batch (session->mapper, request, results);
+  mapper_open_batch (session->mapper, request, results, &damage);
+  if (damage.code != 0)
+    nbdkit_error ("session: %s", damage.msg);
   if (blobpager_debug_keys)
     debug_opened (session, request, results);
   for (uint32_t i = 0; i < request->count; i++)

@@ -81,6 +81,8 @@ tear_down (void)
 
 TestSuite (mapper, .init = set_up, .fini = tear_down);
 
+static struct bp_error damage; /* Of the last open_key. */
+
 /* Open one key through the bytes of a request; returns its status. */
 static int
 open_key (uint64_t key, const struct bp_root *root)
@@ -93,7 +95,7 @@ open_key (uint64_t key, const struct bp_root *root)
 
   cr_assert_eq (bp_request_encode (&request, &item, NULL, &bytes, &len), 0);
   cr_assert_eq (bp_request_decode (bytes, len, &request, NULL), 0);
-  mapper_open_batch (mapper, &request, &result);
+  mapper_open_batch (mapper, &request, &result, &damage);
   return result.status;
 }
 
@@ -123,6 +125,37 @@ Test (mapper, gives_a_slot_to_one_key_at_a_time)
   cr_assert_eq (open_key (5 + BP_NR_SLOTS, &large_root), 0);
   cr_assert_eq (mapper_get_key (mapper, 5 + BP_NR_SLOTS, &mapped, NULL), 0);
   cr_assert_eq (mapped_blob_key (mapped), 5 + BP_NR_SLOTS);
+}
+
+/* Cut every pack of the store short. */
+static void
+cut_packs (void)
+{
+  char command[96];
+
+  snprintf (command, sizeof command, "truncate -s -1 %s/packs/*.pack", dir);
+  cr_assert_eq (system (command), 0);
+}
+
+Test (mapper, tells_once_why_a_damaged_pack_opens_nothing)
+{
+  const struct bp_root missing = { { 1, 2, 3 } };
+
+  cr_assert_eq (open_key (5, &missing), -ENOENT);
+  cr_assert_eq (damage.code, 0, "absence is no damage: %s", damage.msg);
+
+  cut_packs ();
+  bp_store_close (store);
+  mapper_free (mapper);
+  cr_assert_eq (bp_store_open (&store, dir, BP_STORE_READ, NULL), 0);
+  cr_assert_eq (mapper_new (&mapper, store), 0);
+
+  cr_assert_eq (open_key (6, &small_root), -EBADMSG);
+  cr_assert_eq (damage.code, -EBADMSG);
+  cr_assert_not_null (strstr (damage.msg, "digest mismatch"),
+                      "it says: %s", damage.msg);
+  cr_assert_eq (open_key (7, &large_root), -EBADMSG);
+  cr_assert_eq (damage.code, 0, "told again: %s", damage.msg);
 }
 
 Test (mapper, remembers_a_failed_open_until_it_is_closed)
