@@ -71,29 +71,42 @@ new_start_request (const struct profile_args *args)
   return request;
 }
 
-/* 1 if the daemon still has the recording NAME under way, 0 if not. */
+/* True if the array KEY of STATUS has NAME, and not as something that has
+ * ended.
+ */
+static bool
+has_live (struct json_object *status, const char *key, const char *name)
+{
+  struct json_object *rows;
+
+  if (!json_object_object_get_ex (status, key, &rows) ||
+      !json_object_is_type (rows, json_type_array))
+    return false;
+  for (size_t i = 0; i < json_object_array_length (rows); i++) {
+    struct json_object *row = json_object_array_get_idx (rows, i);
+    const char *row_name = bp_json_get_string (row, "name");
+    const char *state = bp_json_get_string (row, "state");
+
+    if (row_name != NULL && strcmp (row_name, name) == 0 &&
+        (state == NULL || strcmp (state, "ended") != 0))
+      return true;
+  }
+  return false;
+}
+
+/* 1 if the daemon still records NAME, or only replays it, 0 if not. */
 static int
 is_recording (struct control_client *client, const char *name,
               struct bp_error *err)
 {
   CLEANUP_JSON struct json_object *request = new_request ("status");
   CLEANUP_JSON struct json_object *reply = NULL;
-  struct json_object *rows;
   const int r = control_client_call (client, request, &reply, err);
 
   if (r < 0)
     return r;
-  if (!json_object_object_get_ex (reply, "recordings", &rows) ||
-      !json_object_is_type (rows, json_type_array))
-    return bp_error_set (err, -EPROTO, "status: the reply is malformed");
-  for (size_t i = 0; i < json_object_array_length (rows); i++) {
-    const char *row =
-      bp_json_get_string (json_object_array_get_idx (rows, i), "name");
-
-    if (row != NULL && strcmp (row, name) == 0)
-      return 1;
-  }
-  return 0;
+  return has_live (reply, "recordings", name) ||
+         has_live (reply, "replay", name);
 }
 
 /* Until the recording NAME has ended. */

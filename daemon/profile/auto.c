@@ -20,15 +20,17 @@
 #include "daemon/profile/manager.h"
 #include "daemon/profile/replay-plan.h"
 
-/* Is there a live automatic task named NAME that records, or replays? */
+/* Does a live task, a person's or ours, record NAME, or (REPLAYS) replay
+ * it?
+ */
 static bool
-has_automatic (struct profiles *profiles, const char *name, bool records)
+is_in_use (struct profiles *profiles, const char *name, bool replays)
 {
   const struct task *task;
 
   for (task = profiles->tasks; task; task = task->next) {
-    if (task->automatic && task->records == records &&
-        task_is_live (task) && strcmp (task->start.name, name) == 0)
+    if ((replays ? task->replays : task->records) && task_is_live (task) &&
+        strcmp (task->start.name, name) == 0)
       return true;
   }
   return false;
@@ -64,7 +66,7 @@ auto_start_recording (struct profiles *profiles,
       info->kind != EXPORT_IMAGE ||
       is_taken (profiles, tracked->export, info))
     return;
-  if (info->tag[0] != '\0' && has_automatic (profiles, info->tag, true))
+  if (info->tag[0] != '\0' && is_in_use (profiles, info->tag, false))
     return;
   if (new_automatic (profiles, tracked, info->tag, true))
     pthread_cond_signal (&profiles->wake);
@@ -157,7 +159,7 @@ replay_for (struct profiles *profiles, const struct export *export,
       break;
   }
   if (tracked && !is_taken (profiles, tracked->export, tracked->info) &&
-      !has_automatic (profiles, name, false) && !profiles->shutting_down)
+      !is_in_use (profiles, name, true) && !profiles->shutting_down)
     task = new_automatic (profiles, tracked, name, false);
   pthread_mutex_unlock (&profiles->lock);
   if (task == NULL)
@@ -188,7 +190,7 @@ serve (struct profiles *profiles, const struct export *export,
     return;
   }
   pthread_mutex_lock (&profiles->lock);
-  is_replayed = has_automatic (profiles, name, false);
+  is_replayed = is_in_use (profiles, name, true);
   pthread_mutex_unlock (&profiles->lock);
   if (is_replayed)
     return;
