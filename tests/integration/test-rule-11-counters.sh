@@ -49,10 +49,10 @@ expect_equal "records made" 4 "$made"
 profile stop count > /dev/null
 client_close a
 
-# Late: at a window a second, the client comes first for two of four.
+# Late: at a window in two seconds, the client comes first for two of four.
 stop_blobpagerd
 put_profile boot 1@0 2@0 3@0 4@0
-start_blobpagerd --store="$store" --profile=off --replay-rate=8K
+start_blobpagerd --store="$store" --profile=off --replay-rate=4K
 client_open a debian
 profile start boot
 client_read a 4 2

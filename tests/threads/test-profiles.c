@@ -174,7 +174,7 @@ a_stop_waits_for_the_replay_but_not_for_ever (void)
   began = now_ns ();
   CHECK_EQ (world_stop ("p", NULL), 0);
   CHECK (now_ns () - began >= NS_PER_SEC);
-  CHECK (now_ns () - began < 5 * NS_PER_SEC);
+  CHECK (now_ns () - began < 15 * NS_PER_SEC);
   CHECK_STR (world_get_profile ("p"), "5@0");
   CHECK_EQ (world_pinned (), 0);
   world_leave (client);
@@ -233,7 +233,7 @@ a_shutdown_does_not_wait_for_a_replay (void)
   CHECK_EQ (world_start_recording ("p", ""), 0);
   began = now_ns ();
   world_end ();
-  CHECK (now_ns () - began < 5 * NS_PER_SEC);
+  CHECK (now_ns () - began < 15 * NS_PER_SEC);
 }
 
 static void *
@@ -380,13 +380,13 @@ a_recording_ends_by_its_timer_and_stop_says_what_it_wrote (void)
 static void
 a_recording_ends_when_nothing_new_is_opened (void)
 {
-  struct profile_start start = { .name = "p", .quiet_s = 1 };
-  const struct timespec most = { .tv_nsec = 700 * NS_PER_MS };
+  struct profile_start start = { .name = "p", .quiet_s = 2 };
+  const struct timespec most = { .tv_sec = 1, .tv_nsec = 200 * NS_PER_MS };
 
   world_start (20, false);
   client = world_enter ("debian");
   CHECK_EQ (profiles_start (world_profiles, &start, NULL), 0);
-  for (unsigned n = 1; n < 4; n++) {
+  for (unsigned n = 1; n < 3; n++) {
     nanosleep (&most, NULL);
     CHECK_STR (world_recordings (), "p");
     world_read (client, n, 0, false);
@@ -396,7 +396,7 @@ a_recording_ends_when_nothing_new_is_opened (void)
   nanosleep (&most, NULL);
   CHECK_STR (world_recordings (), "");
   CHECK_EQ (world_stop ("p", NULL), 0);
-  CHECK_STR (world_get_profile ("p"), "1@0 2@0 3@0");
+  CHECK_STR (world_get_profile ("p"), "1@0 2@0");
   world_leave (client);
   world_end ();
 }
