@@ -26,6 +26,7 @@ integration_scripts = \
 	integration/test-import-nbd.sh \
 	integration/test-import-refuses.sh \
 	integration/test-import-second-version.sh \
+	integration/test-import-several-packs.sh \
 	integration/test-import-sizes.sh \
 	integration/test-import-sparse.sh \
 	integration/test-store-commands.sh \

@@ -172,6 +172,8 @@ Test (store_profiles, bytes_go_with_the_last_name_that_needs_them)
   cr_assert_eq (bp_store_delete_profile (f.store, "b", NULL), -ENOENT);
   cr_assert_eq (put ("a", "{}", 2), 0, "the same again");
   cr_assert_eq (count_files (), 2);
+  cr_assert_eq (put ("a", "{}", 3), 0);
+  cr_assert_eq (count_files (), 2);
 }
 
 Test (store_profiles, kinds_are_kept_apart)

@@ -254,6 +254,31 @@ Test (store, zstd_is_kept_where_it_saves_a_block)
   bp_blob_close (blob);
 }
 
+/* The codec of noise that begins with ZEROS zeros. */
+static enum bp_codec
+codec_of_noise (size_t zeros)
+{
+  struct bp_import *import = begin (BP_CODEC_ZSTD);
+  CLEANUP_FREE uint8_t *bytes = make_bytes (65536, true);
+  struct bp_blob *blob;
+  struct bp_root root;
+  enum bp_codec codec;
+
+  memset (bytes, 0, zeros);
+  root = add_segment (import, bytes, 65536, true);
+  commit (import, NULL);
+  blob = open_blob (&root);
+  codec = bp_blob_get_info (blob)->codec;
+  bp_blob_close (blob);
+  return codec;
+}
+
+Test (store, zstd_that_saves_less_than_a_block_is_not_kept)
+{
+  cr_assert_eq (codec_of_noise (3000), BP_CODEC_RAW);
+  cr_assert_eq (codec_of_noise (8000), BP_CODEC_ZSTD);
+}
+
 Test (store, a_blob_half_noise_mixes_frames_and_raw_windows)
 {
   struct bp_import *import = begin (BP_CODEC_ZSTD);
@@ -338,6 +363,7 @@ Test (store, a_frame_that_does_not_decode_reads_as_zeros)
   pack = only_file ("packs", ".pack");
   flip_byte (pack, 64); /* The frame's magic. */
   blob = open_blob (&root);
+  memset (buf, 0xaa, 65536);
   cr_assert_eq (bp_blob_read (blob, buf, 65536, 0, NULL), 0);
   cr_assert (bytes_are_zero (buf, 65536));
   cr_assert_eq (bp_blob_read_verified (blob, buf, 65536, 0, NULL), -EBADMSG);
@@ -357,6 +383,7 @@ Test (store, bytes_that_a_pack_has_lost_read_as_zeros)
   pack = only_file ("packs", ".pack");
   blob = open_blob (&root);
   cr_assert_eq (truncate (in_store (pack), 64 + 100), 0);
+  memset (buf, 0xaa, 65536);
   cr_assert_eq (bp_blob_read (blob, buf, 65536, 0, NULL), 0);
   cr_assert_eq (memcmp (buf, bytes, 100), 0);
   cr_assert (bytes_are_zero (buf + 100, 65536 - 100));
@@ -595,18 +622,34 @@ Test (store, leftovers_of_the_dead_are_swept_and_the_living_are_spared)
   cr_assert_eq (count_names ("tmp"), 0);
 }
 
-Test (store, a_failed_source_leaves_the_import_usable)
+static int
+fail_to_read (void *opaque, uint64_t offset, void *buf, size_t len,
+              struct bp_error *err)
+{
+  (void) opaque;
+  memset (buf, 0, len);
+  return offset == 0 ? 0 : bp_error_set (err, -EIO, "broken");
+}
+
+Test (store, a_known_blob_or_a_failed_source_leaves_the_pack_as_it_was)
 {
   struct bp_import *import = begin (BP_CODEC_RAW);
   CLEANUP_FREE uint8_t *bytes = make_bytes (300000, true);
-  const struct bp_root small = add_segment (import, "abc", 3, true);
+  const struct bp_root large = add_blob (import, bytes, 300000, true);
+  const uint64_t stored = bp_import_stored (import);
   struct bp_root root;
+  bool is_new;
 
-  root = add_blob (import, bytes, 300000, true);
   add_blob (import, bytes, 300000, false);
+  cr_assert_eq (bp_import_stored (import), stored);
+  cr_assert_eq (bp_import_add_blob (import, 300000, fail_to_read, NULL, &root,
+                                    &is_new, NULL),
+                -EIO);
+  cr_assert_eq (bp_import_stored (import), stored);
+  root = add_segment (import, "abc", 3, true);
   commit (import, NULL);
-  assert_blob_is (&small, (const uint8_t *) "abc", 3);
-  assert_blob_is (&root, bytes, 300000);
+  assert_blob_is (&root, (const uint8_t *) "abc", 3);
+  assert_blob_is (&large, bytes, 300000);
 }
 
 Test (store, a_blob_beyond_the_limit_is_too_big)
