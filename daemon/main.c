@@ -6,11 +6,12 @@
  * first to the last, stopped from the last to the first.
  *
  *   signals   blocked in every thread; taken here, one at a time
+ *   control   the control socket is ours
  *   store     there, and a store (--store only): a clear error, early
  *   driver    the captive nbdkit or --driver, lanes, verifier
  *   pager     cache, exports, reads
  *   profiles  recording and replay
- *   control   the control socket
+ *   commands  the control socket is served
  *   requests  nothing to start; its stop makes whoever still waits for
  *             the driver or a replay give up, so that the stages under it
  *             can join their threads
@@ -167,14 +168,26 @@ stop_profiles (struct daemon *daemon)
 static int
 start_control (struct daemon *daemon, struct bp_error *err)
 {
-  return control_new (&daemon->control, &daemon->options, daemon->pager,
-                      daemon->profiles, daemon->driver, err);
+  return control_new (&daemon->control, &daemon->options, err);
 }
 
 static void
 stop_control (struct daemon *daemon)
 {
   control_free (daemon->control);
+}
+
+static int
+start_commands (struct daemon *daemon, struct bp_error *err)
+{
+  return control_run (daemon->control, daemon->pager, daemon->profiles,
+                      daemon->driver, err);
+}
+
+static void
+stop_commands (struct daemon *daemon)
+{
+  control_stop (daemon->control);
 }
 
 static void
@@ -262,11 +275,12 @@ struct stage {
 /* clang-format off */
 static const struct stage serve_stages[] = {
   { start_signals,  NULL },
+  { start_control,  stop_control },
   { check_store,    NULL },
   { start_driver,   stop_driver },
   { start_pager,    stop_pager },
   { start_profiles, stop_profiles },
-  { start_control,  stop_control },
+  { start_commands, stop_commands },
   { NULL,           stop_requests },
   { start_front,    stop_front },
   { start_session,  NULL },

@@ -46,7 +46,6 @@ struct control {
   int wake_fd;            /* eventfd: a job is done, or the end has come. */
   _Atomic bool is_ending; /* Read by the loop when it is woken. */
   pthread_t thread;
-  bool has_thread;
   bool accept_failed;           /* Do not poll the listener this time. */
   struct peer peers[MAX_PEERS]; /* The loop's. */
 };
@@ -233,73 +232,75 @@ make_directory (const char *path, struct bp_error *err)
 
 int
 control_new (struct control **ret_control, const struct options *options,
-             struct pager *pager, struct profiles *profiles,
-             struct driver *driver, struct bp_error *err)
+             struct bp_error *err)
 {
   struct control *control = calloc (1, sizeof *control);
-  int r;
+  int r = 0;
 
   if (control == NULL)
     return bp_error_set (err, -ENOMEM, "control: %m");
   control->listener.fd = -1;
+  control->wake_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (control->wake_fd == -1)
+    r = bp_error_set (err, -errno, "control: eventfd: %m");
+  if (r == 0 && options->control_is_default)
+    r = make_directory (options->control, err);
+  if (r == 0)
+    r = unix_socket_listen (&control->listener, options->control, 0600,
+                            (gid_t) -1, err);
+  if (r < 0) {
+    control_free (control);
+    return bp_error_wrap (err, r, "control socket");
+  }
+  *ret_control = control;
+  return 0;
+}
+
+int
+control_run (struct control *control, struct pager *pager,
+             struct profiles *profiles, struct driver *driver,
+             struct bp_error *err)
+{
+  int r;
+
   control->context = (struct control_context){
     .pager = pager,
     .profiles = profiles,
     .driver = driver,
     .started_ns = now_ns (),
   };
-  control->wake_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (control->wake_fd == -1) {
-    r = bp_error_set (err, -errno, "control: eventfd: %m");
-    goto fail;
-  }
   for (size_t i = 0; i < MAX_PEERS; i++)
     control->peers[i] = (struct peer){
       .fd = -1,
       .context = &control->context,
       .wake_fd = control->wake_fd,
     };
-
-  r = options->control_is_default ? make_directory (options->control, err)
-                                  : 0;
-  if (r == 0)
-    r = unix_socket_listen (&control->listener, options->control, 0600,
-                            (gid_t) -1, err);
-  if (r < 0) {
-    bp_error_wrap (err, r, "control socket");
-    goto fail;
-  }
   r = -pthread_create (&control->thread, NULL, control_thread, control);
-  if (r < 0) {
-    bp_error_set (err, r, "control: pthread_create: %m");
-    goto fail;
-  }
-  control->has_thread = true;
-  *ret_control = control;
+  if (r < 0)
+    return bp_error_set (err, r, "control: pthread_create: %m");
   return 0;
+}
 
-fail:
-  control_free (control);
-  return r;
+void
+control_stop (struct control *control)
+{
+  const uint64_t one = 1;
+
+  atomic_store (&control->is_ending, true);
+  if (write (control->wake_fd, &one, sizeof one) == -1)
+    log_error ("control: wake: %m");
+  pthread_join (control->thread, NULL);
+  for (size_t i = 0; i < MAX_PEERS; i++)
+    if (control->peers[i].is_used)
+      peer_destroy (&control->peers[i]);
 }
 
 void
 control_free (struct control *control)
 {
-  const uint64_t one = 1;
-
   if (control == NULL)
     return;
-  if (control->has_thread) {
-    atomic_store (&control->is_ending, true);
-    if (write (control->wake_fd, &one, sizeof one) == -1)
-      log_error ("control: wake: %m");
-    pthread_join (control->thread, NULL);
-  }
   unix_socket_close (&control->listener);
-  for (size_t i = 0; i < MAX_PEERS; i++)
-    if (control->peers[i].is_used)
-      peer_destroy (&control->peers[i]);
   if (control->wake_fd != -1)
     close (control->wake_fd);
   free (control);

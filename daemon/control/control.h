@@ -21,12 +21,21 @@ enum {
   CONTROL_MAX_REQUEST = 64 << 10
 }; /* Bytes of one line. */
 
-/* Bind OPTIONS->control (a stale socket is replaced; a live one is
- * -EADDRINUSE) and serve it from threads of its own.  All borrowed.
+/* Bind OPTIONS->control; a stale socket is replaced, a live one is
+ * -EADDRINUSE.  Who connects waits until control_run.
  */
 int control_new (struct control **ret_control, const struct options *options,
-                 struct pager *pager, struct profiles *profiles,
-                 struct driver *driver, struct bp_error *err);
+                 struct bp_error *err);
+
+/* Serve it from threads of its own.  All borrowed, until control_stop. */
+int control_run (struct control *control, struct pager *pager,
+                 struct profiles *profiles, struct driver *driver,
+                 struct bp_error *err);
+
+/* Close every connection, and wait for the commands under way. */
+void control_stop (struct control *control);
+
+/* Remove the socket. */
 void control_free (struct control *control);
 
 #endif /* BP_CONTROL_H */

@@ -229,10 +229,17 @@ start_control (void)
   const struct options options = { .control = path };
   struct control *control = NULL;
   struct bp_error err = { 0 };
-  const int r = control_new (&control, &options, NULL, NULL, NULL, &err);
 
-  CHECK (r == 0, "%s", err.msg);
+  CHECK (control_new (&control, &options, &err) == 0, "%s", err.msg);
+  CHECK (control_run (control, NULL, NULL, NULL, &err) == 0, "%s", err.msg);
   return control;
+}
+
+static void
+end_control (struct control *control)
+{
+  control_stop (control);
+  control_free (control);
 }
 
 static int
@@ -571,13 +578,13 @@ only_a_live_socket_is_in_the_way (struct control **control)
   struct stat st;
   int fd;
 
-  CHECK (control_new (&second, &options, NULL, NULL, NULL, &err) ==
+  CHECK (control_new (&second, &options, &err) ==
            -EADDRINUSE,
          "%s", err.msg);
   CHECK (stat (path, &st) == 0 && (st.st_mode & 07777) == 0600, "mode %o",
          st.st_mode);
 
-  control_free (*control);
+  end_control (*control);
   CHECK (access (path, F_OK) == -1, "the socket was left behind");
 
   /* A stale one: bound, and nobody listens any more. */
@@ -587,11 +594,11 @@ only_a_live_socket_is_in_the_way (struct control **control)
   CHECK (bind (fd, (struct sockaddr *) &addr, sizeof addr) == 0, "%m");
   close (fd);
   *control = start_control ();
-  control_free (*control);
+  end_control (*control);
 
   /* A file. */
   fclose (fopen (path, "w"));
-  CHECK (control_new (&second, &options, NULL, NULL, NULL, &err) == -EEXIST,
+  CHECK (control_new (&second, &options, &err) == -EEXIST,
          "%s", err.msg);
   CHECK (access (path, F_OK) == 0, "the file was removed");
   unlink (path);
@@ -617,7 +624,7 @@ end_waits_for_a_command_and_forgets_its_reply (struct control *control)
   send_text (fd, "{\"command\":\"profile-stop\",\"name\":\"a\"}\n");
   wait_for_stopping (1);
   CHECK (pthread_create (&thread, NULL, end_stop_soon, NULL) == 0, "%m");
-  control_free (control);
+  end_control (control);
   pthread_join (thread, NULL);
   expect_end (fd);
 }
