@@ -300,6 +300,52 @@ test_lagsim_start (const struct test_store *store, unsigned rtt_ms)
   return start ((char *[]){ (char *) "lagsim", far, near, rtt, NULL }, far);
 }
 
+/* State of the thread at PATH/stat: the letter behind its name. */
+static char
+thread_state (const char *path)
+{
+  char name[300], line[512] = "";
+  const char *end;
+  FILE *fp;
+
+  snprintf (name, sizeof name, "%s/stat", path);
+  fp = fopen (name, "re");
+  if (fp == NULL)
+    return '?';
+  if (fgets (line, sizeof line, fp) == NULL)
+    line[0] = '\0';
+  fclose (fp);
+  end = strrchr (line, ')');
+  return end && end[1] ? end[2] : '?';
+}
+
+static bool
+is_frozen (void *opaque)
+{
+  const pid_t pid = *(const pid_t *) opaque;
+  CLEANUP_CLOSEDIR DIR *tasks = NULL;
+  const struct dirent *entry;
+  char path[280];
+
+  snprintf (path, sizeof path, "/proc/%d/task", (int) pid);
+  tasks = opendir (path);
+  CHECK (tasks != NULL);
+  while ((entry = readdir (tasks)) != NULL) {
+    snprintf (path, sizeof path, "/proc/%d/task/%.250s", (int) pid,
+              entry->d_name);
+    if (entry->d_name[0] != '.' && thread_state (path) != 'T')
+      return false;
+  }
+  return true;
+}
+
+void
+test_freeze (pid_t pid)
+{
+  CHECK_EQ (kill (pid, SIGSTOP), 0);
+  test_wait_until (is_frozen, &pid);
+}
+
 void
 test_kill (pid_t pid, int signal)
 {

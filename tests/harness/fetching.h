@@ -56,6 +56,8 @@ pid_t test_nbdkit_start (const struct test_store *store, const char *filter,
 void test_nbdkit_preload (const char *library);
 /* A link simulator in front of it, listening on "far". */
 pid_t test_lagsim_start (const struct test_store *store, unsigned rtt_ms);
+/* Stop PID, and wait until every thread of it has stopped. */
+void test_freeze (pid_t pid);
 /* End either. */
 void test_kill (pid_t pid, int signal);
 

@@ -107,7 +107,7 @@ what_waits_on_a_key_survives_a_killed_driver (void)
   uint64_t reads;
 
   CHECK_EQ (test_fetch_one (fetcher, &store.blobs[LARGE], 0, NULL), 0);
-  CHECK_EQ (kill (test_captive_pid (), SIGSTOP), 0);
+  test_freeze (test_captive_pid ());
   for (int i = 0; i < NR_WINDOWS; i++)
     test_fetch_set (&fetches[i], &store.blobs[LARGE],
                     (uint64_t) i * BP_WINDOW_SIZE, FETCH_DEMAND, NULL);
@@ -194,7 +194,7 @@ a_frozen_driver_keeps_the_buffer_until_it_answers (void)
   const pid_t pid = test_captive_pid ();
 
   CHECK_EQ (test_fetch_one (fetcher, &store.blobs[0], 0, NULL), 0);
-  CHECK_EQ (kill (pid, SIGSTOP), 0);
+  test_freeze (pid);
   test_fetch_set (&fetch[0], &store.blobs[0], 0, FETCH_DEMAND, NULL);
   test_submit (fetcher, fetch, 1);
   test_wait (fetch, 1);
@@ -222,7 +222,7 @@ the_daemon_ends_although_the_driver_is_frozen (void)
   struct test_fetch *fetches = test_fetches (NR_SMALL);
   uint64_t start;
 
-  CHECK_EQ (kill (test_captive_pid (), SIGSTOP), 0);
+  test_freeze (test_captive_pid ());
   for (int i = 0; i < NR_SMALL; i++)
     test_fetch_set (&fetches[i], &store.blobs[i], 0, FETCH_DEMAND, NULL);
   test_submit (fetcher, fetches, NR_SMALL);

@@ -189,7 +189,7 @@ a_request_that_is_not_answered_fails_and_the_next_one_works (void)
   driver_free (driver);
   impatient = test_driver (&store, 1);
   pid = test_captive_pid ();
-  CHECK_EQ (kill (pid, SIGSTOP), 0);
+  test_freeze (pid);
   CHECK_EQ (driver_get_image (impatient, "one", &tag, &err), -EIO);
   CHECK_EQ (kill (pid, SIGCONT), 0);
   while (driver_get_image (impatient, "one", &tag, &err) == -EIO)
