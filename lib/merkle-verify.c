@@ -18,16 +18,14 @@
 #include "lib/merkle-node.h"
 #include "lib/merkle.h"
 
-/* Compare the blocks of LEN bytes at OFFSET of a blob, at most a window,
- * with the digests at WANTED.  Returns 0 or -EBADMSG.
+/* The digests of the blocks of LEN bytes at OFFSET of a blob, at most a
+ * window.  Returns how many.
  */
-static int
-verify_blocks (uint64_t offset, const uint8_t *data, size_t len,
-               const uint8_t *wanted, uint64_t *ret_bad_offset,
-               struct bp_error *err)
+static size_t
+hash_blocks (uint64_t offset, const uint8_t *data, size_t len,
+             uint8_t digests[BP_WINDOW_BLOCKS][BP_ROOT_SIZE])
 {
   struct bp_node_job jobs[BP_WINDOW_BLOCKS];
-  uint8_t digests[BP_WINDOW_BLOCKS][BP_ROOT_SIZE];
   size_t count = 0, done = 0;
 
   do {
@@ -41,6 +39,20 @@ verify_blocks (uint64_t offset, const uint8_t *data, size_t len,
   } while (done < len);
 
   bp_sha256_nodes (jobs, count);
+  return count;
+}
+
+/* Compare the blocks of LEN bytes at OFFSET of a blob, at most a window,
+ * with the digests at WANTED.  Returns 0 or -EBADMSG.
+ */
+static int
+verify_blocks (uint64_t offset, const uint8_t *data, size_t len,
+               const uint8_t *wanted, uint64_t *ret_bad_offset,
+               struct bp_error *err)
+{
+  uint8_t digests[BP_WINDOW_BLOCKS][BP_ROOT_SIZE];
+  const size_t count = hash_blocks (offset, data, len, digests);
+
   for (size_t i = 0; i < count; i++)
     if (memcmp (digests[i], wanted + i * BP_ROOT_SIZE, BP_ROOT_SIZE) != 0) {
       const uint64_t bad = offset + i * BP_BLOCK_SIZE;
@@ -108,6 +120,32 @@ bp_merkle_verify_window (const struct bp_root *root, uint64_t size,
     wanted = nodes[level] + (index - path[level].first) * BP_ROOT_SIZE;
   }
   return verify_blocks (offset, data, len, wanted, NULL, err);
+}
+
+/* ---- By the digest of a window ---- */
+
+void
+bp_window_digest (uint64_t offset, const void *data, size_t len,
+                  struct bp_root *ret_digest)
+{
+  uint8_t digests[BP_WINDOW_BLOCKS][BP_ROOT_SIZE];
+  const size_t count = hash_blocks (offset, data, len, digests);
+
+  bp_sha256 (digests, count * BP_ROOT_SIZE, ret_digest->bytes);
+}
+
+unsigned
+bp_window_digests (const uint8_t *leaves, uint32_t count,
+                   struct bp_root digests[BP_NODE_WINDOWS])
+{
+  unsigned nr = 0;
+
+  assert (count <= BP_NODE_DIGESTS);
+  for (uint32_t i = 0; i < count; i += BP_WINDOW_BLOCKS)
+    bp_sha256 (leaves + i * (size_t) BP_ROOT_SIZE,
+               MIN (count - i, BP_WINDOW_BLOCKS) * (size_t) BP_ROOT_SIZE,
+               digests[nr++].bytes);
+  return nr;
 }
 
 /* ---- Against the leaves ---- */

@@ -143,6 +143,24 @@ int bp_merkle_verify_window (const struct bp_root *root, uint64_t size,
                              const uint8_t *const *nodes,
                              struct bp_error *err);
 
+/* The digest of a window: SHA-256 of the digests of its blocks, one after
+ * another.  It is no part of the tree: whoever has verified node 0 once can
+ * keep 32 bytes a window of it, and needs no node the next time.
+ */
+enum {
+  BP_NODE_WINDOWS = 16
+}; /* Windows whose leaves fill a node. */
+
+/* Of the LEN bytes at OFFSET, a window of a blob that has more than one. */
+void bp_window_digest (uint64_t offset, const void *data, size_t len,
+                       struct bp_root *ret_digest);
+
+/* Of each window whose leaves are in node 0: COUNT digests at LEAVES.
+ * Returns how many.
+ */
+unsigned bp_window_digests (const uint8_t *leaves, uint32_t count,
+                            struct bp_root digests[BP_NODE_WINDOWS]);
+
 /* Verify LEN bytes at OFFSET (both multiples of BP_BLOCK_SIZE, but for
  * the end of the blob) against the whole list of COUNT leaves, which must
  * rebuild ROOT.  An empty list stands for one leaf equal to the root.

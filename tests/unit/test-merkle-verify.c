@@ -108,6 +108,45 @@ Test (merkle_verify, every_window_verifies_by_its_path)
   }
 }
 
+/* The digests of all windows, by way of the leaves. */
+static void
+digests_by_nodes (const struct fixture *f, struct bp_root *digests)
+{
+  const uint64_t count = bp_merkle_level_count (f->size, 0);
+
+  for (uint64_t first = 0; first < count; first += BP_NODE_DIGESTS)
+    digests += bp_window_digests (
+      f->tree + first * BP_ROOT_SIZE,
+      (uint32_t) MIN (count - first, BP_NODE_DIGESTS), digests);
+}
+
+Test (merkle_verify, a_window_s_digest_is_the_same_by_its_bytes_and_leaves)
+{
+  for (size_t i = 0; i < ARRAY_LEN (sizes); i++) {
+    struct fixture f = blob_of (sizes[i]);
+    CLEANUP_FREE struct bp_root *digests =
+      calloc (bp_nr_windows (f.size) + BP_NODE_WINDOWS, sizeof *digests);
+    struct bp_root digest;
+
+    if (f.size > BP_WINDOW_SIZE)
+      digests_by_nodes (&f, digests);
+    for (uint64_t w = 0; f.size > BP_WINDOW_SIZE && w < bp_nr_windows (f.size);
+         w++) {
+      const uint64_t offset = w * BP_WINDOW_SIZE;
+
+      bp_window_digest (offset, f.bytes + offset, window_len (&f, offset),
+                        &digest);
+      cr_assert (bp_root_equal (&digest, &digests[w]),
+                 "size %zu, window %ju", f.size, (uintmax_t) w);
+      flip_bit (f.bytes + offset, 3);
+      bp_window_digest (offset, f.bytes + offset, window_len (&f, offset),
+                        &digest);
+      cr_assert_not (bp_root_equal (&digest, &digests[w]));
+    }
+    blob_done (&f);
+  }
+}
+
 Test (merkle_verify, a_flipped_bit_fails_its_window_alone_and_says_where)
 {
   struct fixture f = blob_of (2105344);
