@@ -8,6 +8,9 @@
  *   TREE level 0, its reply, TREE level 1, its reply, …   (large blobs)
  *   the data
  *
+ * A window of a large blob whose digest is known from an earlier path needs
+ * no nodes.
+ *
  * When everything was answered, the OPEN too, the attempt is ready: the
  * bytes are verified in the fetch's buffer, by the thread that received
  * them, and the attempt ends: the fetch is done, or it goes back to wait
@@ -40,12 +43,15 @@ struct tree_step {
 
 /* From the root to a window. */
 struct tree_path {
+  /* Of the windows whose leaves came with it, once it is verified. */
+  unsigned nr_digests;
+  struct bp_root digests[BP_NODE_WINDOWS];
   unsigned nr_steps;
   struct tree_step steps[];
 };
 
 static bool
-has_path (const struct fetch *fetch)
+is_of_large_blob (const struct fetch *fetch)
 {
   return fetch->blob_size > BP_WINDOW_SIZE;
 }
@@ -53,7 +59,7 @@ has_path (const struct fetch *fetch)
 unsigned
 attempt_nr_requests (const struct fetch *fetch)
 {
-  return has_path (fetch) ? bp_merkle_nr_levels (fetch->blob_size) : 0;
+  return is_of_large_blob (fetch) ? bp_merkle_nr_levels (fetch->blob_size) : 0;
 }
 
 static struct tree_path *
@@ -91,9 +97,13 @@ attempt_new (struct lane *lane, struct fetch *fetch, struct key *key)
 
   if (attempt == NULL)
     return NULL;
-  if (has_path (fetch)) {
-    attempt->path = path_new (attempt, fetch);
-    if (attempt->path == NULL) {
+  if (is_of_large_blob (fetch)) {
+    attempt->has_digest =
+      digest_table_find (&lane->fetcher->digests, &fetch->root,
+                         fetch->offset, &attempt->digest);
+    if (!attempt->has_digest)
+      attempt->path = path_new (attempt, fetch);
+    if (!attempt->has_digest && attempt->path == NULL) {
       free (attempt);
       return NULL;
     }
@@ -201,6 +211,7 @@ send_tree (struct attempt *attempt, struct tree_step *step)
   step->write = (struct command){ .answered = tree_written, .owner = step };
   step->read = (struct command){ .answered = tree_answered, .owner = step };
   attempt->waiting += 2;
+  METRIC_ADD (driver_nodes, 1);
   lane_request (attempt->lane, &step->write, &step->read, step->request, len,
                 step->reply,
                 BP_REPLY_HEADER_SIZE + step->node.count * BP_ROOT_SIZE);
@@ -291,6 +302,23 @@ end_malformed (struct attempt *attempt, struct outcome *outcome)
     fetch_finish (fetcher, fetch, -EPROTO, outcome);
 }
 
+/* Keep what the path has shown of the window and its neighbours. */
+static void
+keep_digests (const struct attempt *attempt)
+{
+  const struct fetch *fetch = attempt->fetch;
+  const struct tree_path *path = attempt->path;
+  uint64_t offset;
+
+  if (path == NULL)
+    return;
+  offset = path->steps[0].node.first * BP_BLOCK_SIZE;
+  for (unsigned i = 0; i < path->nr_digests; i++)
+    digest_table_add (&attempt->lane->fetcher->digests, &fetch->root,
+                      offset + i * (uint64_t) BP_WINDOW_SIZE,
+                      &path->digests[i]);
+}
+
 /* Decide what becomes of the fetch. */
 static void
 end_fetch (struct attempt *attempt, struct outcome *outcome)
@@ -319,8 +347,10 @@ end_fetch (struct attempt *attempt, struct outcome *outcome)
   }
   else if (attempt->status < 0)
     end_corrupt (attempt, outcome);
-  else
+  else {
+    keep_digests (attempt);
     fetch_finish (fetcher, fetch, 0, outcome);
+  }
 }
 
 /* How many of those parked on KEY may try now. */
@@ -380,6 +410,16 @@ has_bytes (const struct attempt *attempt)
   return attempt->error == 0 && attempt->open_error == 0;
 }
 
+/* PATH (or NULL) has been verified. */
+static void
+digest_leaves (struct tree_path *path)
+{
+  if (path)
+    path->nr_digests =
+      bp_window_digests (path->steps[0].reply + BP_REPLY_HEADER_SIZE,
+                         path->steps[0].node.count, path->digests);
+}
+
 /* Verify those of the COUNT attempts that brought bytes, as one list. */
 static void
 verify_attempts (struct attempt *const *attempts, size_t count)
@@ -403,6 +443,7 @@ verify_attempts (struct attempt *const *attempts, size_t count)
       .offset = fetch->offset,
       .data = fetch->buf,
       .len = fetch->len,
+      .digest = attempt->has_digest ? &attempt->digest : NULL,
       .nodes = nodes[nr],
     };
     nr++;
@@ -410,8 +451,11 @@ verify_attempts (struct attempt *const *attempts, size_t count)
   verify_list (jobs, nr);
   nr = 0;
   for (size_t i = 0; i < count; i++)
-    if (has_bytes (attempts[i]))
+    if (has_bytes (attempts[i])) {
       attempts[i]->status = jobs[nr++].status;
+      if (attempts[i]->status == 0)
+        digest_leaves (attempts[i]->path);
+    }
 }
 
 static void

@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "daemon/pager/digest-table.h"
 #include "daemon/pager/driver.h"
 #include "daemon/pager/fetcher.h"
 #include "daemon/pager/keys.h"
@@ -60,6 +61,7 @@ struct fetcher {
   struct fetch_list under_way; /* By deadline. */
   struct open_list opens_under_way;
   struct keys keys;
+  struct digest_table digests;
   struct close_list lost_closes; /* Not answered. */
   bool is_short_of_keys;         /* A lane waits for a key to be closed. */
   uint64_t close_due_ns;         /* When to send CLOSE; 0: nothing to close. */
@@ -174,7 +176,9 @@ struct attempt {
   bool is_discounted; /* Hangs: not counted among the lane's. */
   uint64_t sent_ns;
   struct command read;
-  struct tree_path *path;     /* Of a large blob, or NULL. */
+  struct tree_path *path; /* To a window of a large blob, or NULL. */
+  bool has_digest;        /* Of the window: no path is needed. */
+  struct bp_root digest;
   TAILQ_ENTRY (attempt) ride; /* In its key's riders. */
   TAILQ_ENTRY (attempt) link; /* To be sent, or ready. */
 };
@@ -184,7 +188,7 @@ struct attempt {
  */
 struct attempt *attempt_new (struct lane *lane, struct fetch *fetch,
                              struct key *key);
-/* Control requests that an attempt of FETCH takes. */
+/* Control requests that an attempt of FETCH takes at most. */
 unsigned attempt_nr_requests (const struct fetch *fetch);
 /* Put it on the wire.  No lock held, as for all that follow. */
 void attempt_send (struct attempt *attempt);

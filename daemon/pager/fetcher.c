@@ -246,6 +246,7 @@ destroy (struct fetcher *fetcher)
 {
   fetcher_forget_closes (fetcher);
   keys_done (&fetcher->keys);
+  digest_table_done (&fetcher->digests);
   pthread_cond_destroy (&fetcher->timer_wanted);
   pthread_mutex_destroy (&fetcher->lock);
   observing_done (&fetcher->observing);
@@ -312,6 +313,8 @@ fetcher_new (struct fetcher **ret_fetcher, struct session_gate *gate,
   init_lists (fetcher);
   init_locks (fetcher);
   r = keys_init (&fetcher->keys);
+  if (r == 0)
+    r = digest_table_init (&fetcher->digests);
   if (r == 0)
     r = start_threads (fetcher, gate, target);
   if (r < 0) {

@@ -7,10 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "daemon/pager/keys.h"
-#include "lib/base/clock.h"
+#include "daemon/pager/root-hash.h"
 #include "lib/base/cleanup.h"
 #include "lib/session-proto.h"
 
@@ -37,9 +36,7 @@ keys_init (struct keys *keys)
   keys->limit = KEYS_MAX;
   keys->buckets = calloc (NR_BUCKETS, sizeof *keys->buckets);
   keys->slots = calloc (SLOT_WORDS, sizeof *keys->slots);
-  /* Without random bytes chains may be made long on purpose, no worse. */
-  if (getrandom (&keys->seed, sizeof keys->seed, 0) != sizeof keys->seed)
-    keys->seed = now_ns ();
+  keys->seed = root_hash_seed ();
   return keys->buckets && keys->slots ? 0 : -ENOMEM;
 }
 
@@ -54,20 +51,10 @@ keys_done (struct keys *keys)
 
 /* ---- By root ---- */
 
-/* Roots come from an index, so from outside: all of it is mixed, with a
- * seed.
- */
 static struct key **
 bucket_of (struct keys *keys, const struct bp_root *root)
 {
-  uint64_t words[BP_ROOT_SIZE / 8], hash = keys->seed;
-
-  memcpy (words, root->bytes, sizeof words);
-  for (size_t i = 0; i < BP_ROOT_SIZE / 8; i++) {
-    hash = (hash ^ words[i]) * UINT64_C (0x9e3779b97f4a7c15);
-    hash ^= hash >> 29;
-  }
-  return &keys->buckets[hash % NR_BUCKETS];
+  return &keys->buckets[root_hash (keys->seed, root) % NR_BUCKETS];
 }
 
 struct key *

@@ -10,6 +10,8 @@ pager_sources = \
 	pager/cache.h \
 	pager/captive.c \
 	pager/captive.h \
+	pager/digest-table.c \
+	pager/digest-table.h \
 	pager/driver-internal.h \
 	pager/driver.c \
 	pager/driver.h \
@@ -43,6 +45,7 @@ pager_sources = \
 	pager/read.c \
 	pager/read.h \
 	pager/requests.c \
+	pager/root-hash.h \
 	pager/session-gate.c \
 	pager/session-gate.h \
 	pager/slow-request.c \

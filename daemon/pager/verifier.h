@@ -20,9 +20,10 @@ struct verify_job {
   uint64_t offset; /* Of the window, bytes; 0 for a blob of one. */
   const void *data;
   size_t len; /* Bytes of the window. */
-  /* The nodes on the path from ROOT (bp_merkle_path), unverified; not
-   * needed for a blob of one window.
+  /* For a window of a larger blob: its digest, verified before, or NULL and
+   * the nodes on the path from ROOT (bp_merkle_path), unverified.
    */
+  const struct bp_root *digest;
   const uint8_t *const *nodes;
   int status; /* Filled in: 0 verified, or -EBADMSG. */
 };

@@ -44,6 +44,23 @@ delivers_windows_of_large_blobs_through_their_tree (void)
 }
 
 static void
+needs_the_nodes_of_a_large_blob_once (void)
+{
+  const struct test_blob *blob = &store.blobs[LARGER];
+  struct test_blob other = *blob;
+  const uint64_t nodes = METRIC_GET (driver_nodes);
+
+  /* Known since they were read; verified all the same. */
+  CHECK (nodes > 0);
+  test_fetch_all (fetcher, &store, LARGE, 2, FETCH_DEMAND, NULL);
+  CHECK_EQ (METRIC_GET (driver_nodes), nodes);
+
+  /* Of that root alone. */
+  other.root.bytes[31] ^= 1;
+  CHECK_EQ (test_fetch_one (fetcher, &other, 0, NULL), -ENOENT);
+}
+
+static void
 opens_a_blob_once_however_many_race_for_it (void)
 {
   const struct test_blob *blob = &store.blobs[130];
@@ -66,11 +83,13 @@ static void
 says_that_a_blob_is_missing (void)
 {
   const uint64_t missing = METRIC_GET (driver_missing);
+  const uint64_t errors = METRIC_GET (driver_errors);
   struct test_blob absent = store.blobs[0];
 
   memset (absent.root.bytes, 0x5a, sizeof absent.root.bytes);
   CHECK_EQ (test_fetch_one (fetcher, &absent, 0, NULL), -ENOENT);
   CHECK_EQ (METRIC_GET (driver_missing), missing + 1);
+  CHECK_EQ (METRIC_GET (driver_errors), errors);
   CHECK_EQ (METRIC_GET (verify_corrupt), 0);
 }
 
@@ -90,12 +109,14 @@ static void
 fails_exactly_the_corrupt_blob (void)
 {
   const uint64_t errors = METRIC_GET (driver_errors);
+  const uint64_t reads = METRIC_GET (driver_reads);
 
   test_corrupt (&store, &store.blobs[150], 1000);
   CHECK_EQ (test_fetch_one (fetcher, &store.blobs[150], 0, NULL),
             -EBADMSG);
   CHECK_EQ (METRIC_GET (verify_corrupt), 1);
   CHECK_EQ (METRIC_GET (driver_errors), errors);
+  CHECK_EQ (METRIC_GET (driver_reads), reads + 2); /* Once more. */
   test_fetch_all (fetcher, &store, 140, 10, FETCH_DEMAND, NULL);
   test_fetch_all (fetcher, &store, 151, 10, FETCH_DEMAND, NULL);
 }
@@ -146,6 +167,7 @@ main (void)
 
   RUN (delivers_segments_as_the_store_holds_them);
   RUN (delivers_windows_of_large_blobs_through_their_tree);
+  RUN (needs_the_nodes_of_a_large_blob_once);
   RUN (opens_a_blob_once_however_many_race_for_it);
   RUN (says_that_a_blob_is_missing);
   RUN (refuses_a_blob_of_another_size_than_asked_for);
