@@ -3,6 +3,7 @@
 /* What the files of the driver share.
  *
  *   driver.c        the driver thread: captive nbdkit, sessions
+ *   hello.c         the request that makes a session
  *   slow-request.c  one blocking request at a time on the control
  *                   connection
  *   requests.c      the requests themselves
@@ -85,6 +86,13 @@ struct driver {
   struct slow_request *current;                     /* SLOW_SENT, or NULL. */
   char logged[sizeof ((struct bp_error *) 0)->msg]; /* Last failure. */
 };
+
+/* ---- hello.c ---- */
+
+/* On the control connection just opened, which is closed if it fails. */
+int driver_say_hello (struct driver *driver,
+                      struct bp_hello_reply *ret_reply,
+                      struct bp_error *err);
 
 /* ---- slow-request.c ---- */
 

@@ -5,7 +5,8 @@
  *   fetcher.c   submit, promote, users: the interface
  *   queue.c     where a fetch waits, and how it ends
  *   timer.c     deadlines, retries, hanging blobs
- *   lane.c      pulls from the queues and sends
+ *   lane.c      the thread of a lane and its connection
+ *   pull.c      what it takes from the queues, and sends
  *   attempt.c   one try of one fetch: reads, answers, verification
  *   opening.c   OPEN and CLOSE in batches
  *
@@ -161,6 +162,11 @@ void fetcher_kick_timer (struct fetcher *fetcher);
 /* ---- timer.c ---- */
 
 void *timer_main (void *fetcher);
+
+/* ---- pull.c: the lane's thread ---- */
+
+/* Send what the lane may send now. */
+void lane_pull (struct lane *lane);
 
 /* ---- attempt.c: the lane's thread ---- */
 

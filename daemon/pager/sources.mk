@@ -24,6 +24,7 @@ pager_sources = \
 	pager/fetcher.h \
 	pager/ghost.c \
 	pager/ghost.h \
+	pager/hello.c \
 	pager/internal.h \
 	pager/keys.c \
 	pager/keys.h \
@@ -37,6 +38,7 @@ pager_sources = \
 	pager/pager.h \
 	pager/pins.h \
 	pager/prefetch.c \
+	pager/pull.c \
 	pager/queue.c \
 	pager/read-ahead.c \
 	pager/read-ahead.h \
