@@ -13,7 +13,12 @@ set -u -o pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 quick=
-[ "${1:-}" = --quick ] && quick=yes
+case $#${1:-} in
+0) ;;
+1--quick) quick=yes ;;
+1-h | 1--help) sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+*) echo "usage: run-all.sh [--quick]" >&2; exit 2 ;;
+esac
 
 passed=0 failed=0 skipped=0
 
