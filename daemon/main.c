@@ -359,7 +359,6 @@ int
 main (int argc, char *argv[])
 {
   static struct daemon daemon;
-
   int status;
 
   options_parse (&daemon.options, argc, argv);

@@ -10,7 +10,11 @@
 
 #include "nbdkit-plugin/report.h"
 
-int
+/* The errno that a client is told for CODE (a negative errno).  Corrupt,
+ * malformed and missing bytes are all EIO: only what a client can act on
+ * is told apart.
+ */
+static int
 report_errno (int code)
 {
   switch (code) {

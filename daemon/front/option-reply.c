@@ -56,7 +56,7 @@ grow (struct out_buf *out, size_t len)
   return true;
 }
 
-bool
+static bool
 out_append (struct out_buf *out, const void *data, size_t len)
 {
   if (!grow (out, len))

@@ -24,8 +24,6 @@ void out_free (struct out_buf *out);
 /* All of these append to OUT.  They return false when memory runs out;
  * the connection cannot go on then.
  */
-bool out_append (struct out_buf *out, const void *data, size_t len);
-
 bool reply_greeting (struct out_buf *out);
 
 /* A reply of TYPE to OPTION, with LEN bytes of data. */

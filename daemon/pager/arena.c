@@ -173,7 +173,10 @@ trim_chunk (struct arena *arena, uint32_t c)
   }
 }
 
-void
+/* Give free pages back to the system until at most MAX_RESIDENT are
+ * resident, or none that is free is.
+ */
+static void
 arena_trim (struct arena *arena, uint64_t max_resident)
 {
   uint32_t looked;

@@ -48,11 +48,6 @@ void arena_release (struct arena *arena, uint8_t *run, unsigned nr_pages);
 uint64_t arena_used_pages (const struct arena *arena);
 uint64_t arena_resident_pages (const struct arena *arena);
 
-/* Give free pages back to the system until at most MAX_RESIDENT are
- * resident, or none that is free is.
- */
-void arena_trim (struct arena *arena, uint64_t max_resident);
-
 /* Bytes of the arena's own tables. */
 uint64_t arena_table_bytes (const struct arena *arena);
 

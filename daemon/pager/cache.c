@@ -172,7 +172,8 @@ window_new (struct cache *cache, const struct bp_root *root, uint64_t offset,
   return window;
 }
 
-void
+/* Free a window that is out of the hash and has no reference. */
+static void
 window_free (struct cache *cache, struct window *window)
 {
   cache_uncharge (cache, sizeof *window + MALLOC_OVERHEAD);

@@ -248,8 +248,6 @@ struct cache_shard *cache_shard_of (struct cache *cache, uint64_t hash);
  * Called with the shard's lock held.
  */
 void cache_unlink (struct cache *cache, struct window *window);
-/* Free a window that is out of the hash and has no reference. */
-void window_free (struct cache *cache, struct window *window);
 
 /* ---- want.c: what is wanted, and the line for memory ---- */
 

@@ -55,11 +55,8 @@ decode_hello (const struct hello *hello, struct bp_hello_reply *ret_reply,
                              ret_reply, err);
   if (r < 0)
     return r;
-  if (ret_reply->version != BP_SESSION_VERSION)
-    return bp_error_set (err, -EOPNOTSUPP, "HELLO: version %u",
-                         ret_reply->version);
   /* Room for a large blob's nodes, its OPEN and a CLOSE. */
-  if (ret_reply->max_batch == 0 || ret_reply->max_unanswered < 8)
+  if (ret_reply->max_unanswered < 8)
     return bp_error_set (err, -EOPNOTSUPP, "HELLO: limits too low");
   if (ret_reply->max_batch > BP_MAX_BATCH)
     ret_reply->max_batch = BP_MAX_BATCH;

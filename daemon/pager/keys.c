@@ -200,7 +200,8 @@ keys_kill (struct keys *keys, struct key *key)
   close_if_unused (keys, key);
 }
 
-void
+/* Nobody needs KEY: it dies now, or with its last reference. */
+static void
 keys_drop (struct keys *keys, struct key *key)
 {
   if (key->nr_refs > 0)

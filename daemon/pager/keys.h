@@ -106,9 +106,6 @@ keys_has_closing (const struct keys *keys)
   return !TAILQ_EMPTY (&keys->closing);
 }
 
-/* Nobody needs KEY: it dies now, or with its last reference. */
-void keys_drop (struct keys *keys, struct key *key);
-
 /* Take up to MAX keys that are to be closed off the list; their slots stay
  * taken.  Returns how many.
  */

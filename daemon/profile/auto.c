@@ -232,7 +232,8 @@ auto_serve_replay (struct profiles *profiles)
 
 /* ---- Judgement ---- */
 
-uint64_t
+/* Distinct roots of COUNT messages; UINT64_MAX when memory ran out. */
+static uint64_t
 count_roots (const struct bp_blob_message *messages, size_t count)
 {
   struct replay_plan plan;

@@ -255,9 +255,6 @@ const char *auto_judge (struct profiles *profiles, const char *name,
                         const struct bp_blob_message *messages,
                         size_t count);
 
-/* Distinct roots of COUNT messages; UINT64_MAX when memory ran out. */
-uint64_t count_roots (const struct bp_blob_message *messages, size_t count);
-
 /* ---- hooks.c ---- */
 
 void hooks_observe (struct profiles *profiles);

@@ -15,7 +15,8 @@
 #include "lib/base/json.h"
 #include "daemon/profile/meta.h"
 
-struct json_object *
+/* The counters as a new object, the caller's. */
+static struct json_object *
 counters_json (const struct replay_result *result)
 {
   const struct replay_counts *counts = &result->counts;

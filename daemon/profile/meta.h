@@ -24,10 +24,7 @@ struct replay_result {
   uint64_t stall_ns;
 };
 
-/* The counters as a new object, the caller's. */
-struct json_object *counters_json (const struct replay_result *result);
-
-/* The same as text, the caller's to free.  Returns 0 or -ENOMEM. */
+/* The counters as text, the caller's to free.  Returns 0 or -ENOMEM. */
 int counters_encode (const struct replay_result *result, char **ret_text,
                      struct bp_error *err);
 
