@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* Log lines on standard error, each written by one write(2) so that
- * lines of different threads never mix.
+ * lines of different threads never mix.  A line is one line whatever is
+ * quoted in it: some of that comes from the driver.
  */
 #include <config.h>
 
@@ -24,6 +25,14 @@ log_init (const char *program, bool verbose)
   log_is_verbose = verbose;
 }
 
+static void
+replace_controls (char *text, size_t len)
+{
+  for (size_t i = 0; i < len; i++)
+    if ((unsigned char) text[i] < ' ' || text[i] == 127)
+      text[i] = '?';
+}
+
 /* A line longer than the buffer is cut, never split. */
 static void __attribute__ ((format (printf, 2, 0)))
 write_line (const char *level, const char *fmt, va_list args)
@@ -37,6 +46,7 @@ write_line (const char *level, const char *fmt, va_list args)
   m = vsnprintf (line + n, sizeof line - (size_t) n - 1, fmt, args);
   if (m > 0)
     n += m < (int) sizeof line - n - 1 ? m : (int) sizeof line - n - 2;
+  replace_controls (line, (size_t) n);
   line[n++] = '\n';
   if (write (STDERR_FILENO, line, (size_t) n) < 0) {
     /* There is nowhere left to say so. */

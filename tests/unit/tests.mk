@@ -2,6 +2,7 @@
 # Unit tests: Criterion, one file per module, named after it.
 
 unit_programs = \
+	unit/test-log \
 	unit/test-nbd-errno \
 	unit/test-arena \
 	unit/test-auto-rule \
@@ -78,6 +79,7 @@ unit_test_recording_log_LDADD = $(driver_ldadd)
 unit_test_reply_memory_SOURCES = unit/test-reply-memory.c
 unit_test_reply_memory_LDADD = $(driver_ldadd)
 
+unit_test_log_SOURCES = unit/test-log.c
 unit_test_nbd_errno_SOURCES = unit/test-nbd-errno.c
 
 if HAVE_CRITERION
