@@ -15,13 +15,10 @@
 #include "lib/base/json.h"
 #include "daemon/profile/meta.h"
 
-/* The counters as a new object, the caller's. */
-static struct json_object *
-counters_json (const struct replay_result *result)
+void
+add_replay_counts (struct json_object *obj,
+                   const struct replay_counts *counts)
 {
-  const struct replay_counts *counts = &result->counts;
-  struct json_object *obj = json_object_new_object ();
-
   bp_json_add_u64 (obj, "blobs_named", counts->blobs_named);
   bp_json_add_u64 (obj, "blobs_opened", counts->blobs_opened);
   bp_json_add_u64 (obj, "blobs_missing", counts->blobs_missing);
@@ -30,6 +27,15 @@ counters_json (const struct replay_result *result)
   bp_json_add_u64 (obj, "late", counts->late);
   bp_json_add_u64 (obj, "wasted", counts->wasted);
   bp_json_add_u64 (obj, "not_pinned", counts->not_pinned);
+}
+
+/* The counters as a new object, the caller's. */
+static struct json_object *
+counters_json (const struct replay_result *result)
+{
+  struct json_object *obj = json_object_new_object ();
+
+  add_replay_counts (obj, &result->counts);
   bp_json_add_u64 (obj, "stalls", result->stalls);
   bp_json_add_double (obj, "stall_seconds",
                       (double) result->stall_ns / NS_PER_SEC);

@@ -24,6 +24,10 @@ struct replay_result {
   uint64_t stall_ns;
 };
 
+/* Add COUNTS to OBJ, a member each. */
+void add_replay_counts (struct json_object *obj,
+                        const struct replay_counts *counts);
+
 /* The counters as text, the caller's to free.  Returns 0 or -ENOMEM. */
 int counters_encode (const struct replay_result *result, char **ret_text,
                      struct bp_error *err);

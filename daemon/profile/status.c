@@ -51,14 +51,7 @@ replay_json (const char *name, const char *state,
 
   bp_json_add_string (obj, "name", name);
   bp_json_add_string (obj, "state", state);
-  bp_json_add_u64 (obj, "blobs_named", counts->blobs_named);
-  bp_json_add_u64 (obj, "blobs_opened", counts->blobs_opened);
-  bp_json_add_u64 (obj, "blobs_missing", counts->blobs_missing);
-  bp_json_add_u64 (obj, "bytes_prefetched", counts->bytes_prefetched);
-  bp_json_add_u64 (obj, "bytes_used", counts->bytes_used);
-  bp_json_add_u64 (obj, "late", counts->late);
-  bp_json_add_u64 (obj, "wasted", counts->wasted);
-  bp_json_add_u64 (obj, "not_pinned", counts->not_pinned);
+  add_replay_counts (obj, counts);
   return obj;
 }
 
