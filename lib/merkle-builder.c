@@ -128,17 +128,8 @@ add_blocks (struct bp_merkle_builder *builder, uint64_t offset,
 {
   struct bp_node_job jobs[BATCH_BLOCKS];
   uint8_t digests[BATCH_BLOCKS][BP_ROOT_SIZE];
-  size_t count = 0, done = 0;
-
-  do {
-    const uint32_t n = (uint32_t) MIN (len - done, BP_BLOCK_SIZE);
-
-    assert (count < BATCH_BLOCKS);
-    jobs[count] = bp_leaf_job (offset + done, data + done, n,
-                               digests[count]);
-    count++;
-    done += n;
-  } while (done < len);
+  const size_t count =
+    bp_leaf_jobs (offset, data, len, jobs, digests, BATCH_BLOCKS);
 
   bp_sha256_nodes (jobs, count);
   for (size_t i = 0; i < count; i++) {

@@ -10,8 +10,11 @@
 #ifndef BP_MERKLE_NODE_H
 #define BP_MERKLE_NODE_H
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/range.h"
 #include "lib/merkle.h"
 #include "lib/sha256.h"
 
@@ -32,6 +35,29 @@ bp_leaf_job (uint64_t offset, const uint8_t *data, uint32_t len,
     .data = data,
     .digest = digest,
   };
+}
+
+/* The blocks of LEN bytes at DATA, at OFFSET of their blob, as jobs that
+ * hash them into DIGESTS; only the last may be short.  There is room for
+ * MAX of them.  Returns how many there are: one for no bytes.
+ */
+static inline size_t
+bp_leaf_jobs (uint64_t offset, const uint8_t *data, size_t len,
+              struct bp_node_job *jobs, uint8_t (*digests)[BP_ROOT_SIZE],
+              size_t max)
+{
+  size_t count = 0, done = 0;
+
+  do {
+    const uint32_t n = (uint32_t) MIN (len - done, BP_BLOCK_SIZE);
+
+    assert (count < max);
+    jobs[count] =
+      bp_leaf_job (offset + done, data + done, n, digests[count]);
+    count++;
+    done += n;
+  } while (done < len);
+  return count;
 }
 
 /* COUNT digests, number FIRST and up of LEVEL's list. */

@@ -26,17 +26,8 @@ hash_blocks (uint64_t offset, const uint8_t *data, size_t len,
              uint8_t digests[BP_WINDOW_BLOCKS][BP_ROOT_SIZE])
 {
   struct bp_node_job jobs[BP_WINDOW_BLOCKS];
-  size_t count = 0, done = 0;
-
-  do {
-    const uint32_t n = (uint32_t) MIN (len - done, BP_BLOCK_SIZE);
-
-    assert (count < BP_WINDOW_BLOCKS);
-    jobs[count] = bp_leaf_job (offset + done, data + done, n,
-                               digests[count]);
-    count++;
-    done += n;
-  } while (done < len);
+  const size_t count =
+    bp_leaf_jobs (offset, data, len, jobs, digests, BP_WINDOW_BLOCKS);
 
   bp_sha256_nodes (jobs, count);
   return count;
