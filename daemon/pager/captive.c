@@ -7,11 +7,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -22,8 +22,8 @@
 #include "lib/base/cleanup.h"
 
 enum {
-  TERM_WAIT_MS = 2000
-}; /* From SIGTERM to SIGKILL. */
+  TERM_WAIT_MS = 2000, /* From SIGTERM to SIGKILL. */
+};
 
 struct captive {
   const char *store; /* Borrowed. */
@@ -107,45 +107,73 @@ child_environment (void)
   return env;
 }
 
-/* A new process group, no signal blocked or ignored, standard input empty
- * and standard output our standard error.
+/* In the child, between fork and exec: only what is safe there.  A new
+ * process group, no signal blocked or ignored, standard input empty and
+ * standard output our standard error.  --exit-with-parent takes effect only
+ * when nbdkit has come so far; PARENT may have died before.  Returns if it
+ * fails, with errno.
  */
+static void
+become_nbdkit (pid_t parent, char *const argv[], char *const env[])
+{
+  const int fd = open ("/dev/null", O_RDONLY | O_CLOEXEC);
+  sigset_t none;
+
+  if (prctl (PR_SET_PDEATHSIG, SIGTERM) == -1 || getppid () != parent)
+    return;
+  setpgid (0, 0);
+  for (int sig = 1; sig < NSIG; sig++)
+    signal (sig, SIG_DFL); /* Fails for those that are never ignored. */
+  sigemptyset (&none);
+  pthread_sigmask (SIG_SETMASK, &none, NULL);
+  if (dup2 (fd, STDIN_FILENO) != -1 &&
+      dup2 (STDERR_FILENO, STDOUT_FILENO) != -1)
+    execvpe (argv[0], argv, env);
+}
+
+/* What the child has written to FD: the errno of exec, or nothing, because
+ * exec closes it.  Returns 0 or -errno.
+ */
+static int
+read_exec_error (int fd)
+{
+  int error;
+  ssize_t r;
+
+  do
+    r = read (fd, &error, sizeof error);
+  while (r == -1 && errno == EINTR);
+  return r == sizeof error ? -error : 0;
+}
+
+/* Returns 0 or -errno, also that of exec. */
 static int
 spawn (pid_t *ret_pid, char *const argv[], char *const env[])
 {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attr;
-  sigset_t none, all;
-  int r;
+  const pid_t parent = getpid ();
+  int fds[2], error;
+  pid_t pid;
 
-  sigemptyset (&none);
-  sigfillset (&all);
-  sigdelset (&all, SIGKILL);
-  sigdelset (&all, SIGSTOP);
-  if (posix_spawn_file_actions_init (&files) != 0)
-    return -ENOMEM;
-  if (posix_spawnattr_init (&attr) != 0) {
-    posix_spawn_file_actions_destroy (&files);
-    return -ENOMEM;
+  if (pipe2 (fds, O_CLOEXEC) == -1)
+    return -errno;
+  pid = fork ();
+  if (pid == 0) {
+    become_nbdkit (parent, argv, env);
+    error = errno;
+    if (write (fds[1], &error, sizeof error) != sizeof error)
+      abort ();
+    _exit (EXIT_FAILURE);
   }
-  r = posix_spawn_file_actions_addopen (&files, STDIN_FILENO, "/dev/null",
-                                        O_RDONLY, 0);
-  if (r == 0)
-    r = posix_spawn_file_actions_adddup2 (&files, STDERR_FILENO,
-                                          STDOUT_FILENO);
-  if (r == 0)
-    r = posix_spawnattr_setflags (&attr, POSIX_SPAWN_SETPGROUP |
-                                           POSIX_SPAWN_SETSIGMASK |
-                                           POSIX_SPAWN_SETSIGDEF);
-  if (r == 0)
-    r = posix_spawnattr_setsigmask (&attr, &none);
-  if (r == 0)
-    r = posix_spawnattr_setsigdefault (&attr, &all);
-  if (r == 0)
-    r = posix_spawnp (ret_pid, argv[0], &files, &attr, argv, env);
-  posix_spawnattr_destroy (&attr);
-  posix_spawn_file_actions_destroy (&files);
-  return -r;
+  error = pid == -1 ? -errno : 0;
+  close (fds[1]);
+  if (error == 0)
+    error = read_exec_error (fds[0]);
+  close (fds[0]);
+  if (error == 0)
+    *ret_pid = pid;
+  else if (pid != -1)
+    waitpid (pid, NULL, 0);
+  return error;
 }
 
 int
