@@ -49,6 +49,9 @@ UNIT
 ln -s ../boot-done.service \
   "$root/etc/systemd/system/multi-user.target.wants/boot-done.service"
 
+# No login prompt: the console says BOOT-DONE, and that is the end.
+ln -s /dev/null "$root/etc/systemd/system/serial-getty@ttyS0.service"
+
 truncate -s 1G "$out/disk.img.new"
 mkfs.ext4 -q -F -d "$root" "$out/disk.img.new"
 mv "$out/disk.img.new" "$out/disk.img"

@@ -272,10 +272,11 @@ import_nbd_open (struct import_source **ret_source, const char *uri,
 static int
 hex_value (char c)
 {
-  const char *digits = "0123456789abcdef";
-  const char *p = c ? strchr (digits, c | 0x20) : NULL;
-
-  return p ? (int) (p - digits) : -1;
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 char *

@@ -175,14 +175,14 @@ profile_to_json (const char *name, struct json_object *meta,
                  struct json_object **ret_obj, struct bp_error *err)
 {
   CLEANUP_JSON struct json_object *obj = json_object_new_object ();
-  struct json_object *messages = json_object_new_array ();
+  struct json_object *entries = json_object_new_array ();
   int r;
 
   bp_json_add_string (obj, "name", name);
   json_object_object_foreach (meta, key, value)
     json_object_object_add (obj, key, json_object_get (value));
-  json_object_object_add (obj, "messages", messages);
-  r = for_each_record (meta, data, len, add_record, messages, err);
+  json_object_object_add (obj, "entries", entries);
+  r = for_each_record (meta, data, len, add_record, entries, err);
   if (r < 0)
     return r;
   *ret_obj = steal_ptr (&obj);

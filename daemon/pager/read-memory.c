@@ -252,7 +252,7 @@ read_grow_parts (struct read *read)
 }
 
 /* The index windows first, then those of data. */
-int
+void
 read_make_touches (struct read *read)
 {
   const uint32_t count = read->view.nr_held + read->nr_slots;
@@ -260,10 +260,10 @@ read_make_touches (struct read *read)
   uint32_t i;
 
   if (count == 0)
-    return 0;
+    return;
   read->touches = malloc (count * sizeof read->touches[0]);
   if (read->touches == NULL)
-    return -ENOMEM;
+    return;
   read->nr_touches = count;
   cache_charge (read->pager->cache, count * sizeof read->touches[0]);
   touch = read->touches;
@@ -275,5 +275,4 @@ read_make_touches (struct read *read)
     *touch++ = (struct read_touch){ .window = read->slots[i].waiter.window,
                                     .sent = read->slots[i].sent,
                                     .warm = read->slots[i].warm };
-  return 0;
 }

@@ -101,7 +101,7 @@ struct read *read_new (struct pager *pager, struct read_op *op, bool quiet);
 void read_unref (struct read *read);
 int read_grow_slots (struct read *read);
 int read_grow_parts (struct read *read);
-int read_make_touches (struct read *read);
+void read_make_touches (struct read *read);
 void read_pools_init (struct pager *pager);
 void read_pools_done (struct pager *pager);
 

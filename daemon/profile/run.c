@@ -113,20 +113,24 @@ replay_stored (struct profiles *profiles, struct task *task,
   return r;
 }
 
-/* An attached profile is named by the image root of its tag. */
+/* The tag that a start names must be there; an attached profile is named
+ * by its image root.
+ */
 static int
-resolve_attached (struct profiles *profiles, struct task *task,
-                  struct bp_error *err)
+resolve_scope (struct profiles *profiles, struct task *task,
+               struct bp_error *err)
 {
   char hex[BP_ROOT_HEX_SIZE];
   struct bp_tag tag;
   int r;
 
-  if (!task->start.attach)
+  if (!bp_is_tag_name (task->start.export_tag))
     return 0;
   r = driver_get_image (profiles->driver, task->start.export_tag, &tag, err);
-  if (r < 0)
+  if (r == -ENOENT || (r < 0 && task->start.attach))
     return r;
+  if (!task->start.attach)
+    return 0;
   LOCKED (&profiles->lock);
   snprintf (task->start.name, sizeof task->start.name, "%s",
             bp_root_format (&tag.root, hex));
@@ -158,7 +162,7 @@ static int
 begin_explicit (struct profiles *profiles, struct task *task,
                 struct bp_error *err)
 {
-  int r = resolve_attached (profiles, task, err);
+  int r = resolve_scope (profiles, task, err);
 
   if (r < 0)
     return r;

@@ -55,7 +55,7 @@ expect_equal "list --json" "['boot', 'web']" \
   "$(profile list --json | json "[p['name'] for p in j['profiles']]")"
 expect_equal "show --json" "web blob $web_root 2 2" \
   "$(profile show --json web |
-     json "j['name'], j['kind'], j['root'], j['records'], len(j['messages'])" |
+     json "j['name'], j['kind'], j['root'], j['records'], len(j['entries'])" |
      tr -d "(),'")"
 profile start again
 client_read a 4

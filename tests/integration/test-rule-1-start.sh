@@ -11,8 +11,15 @@ make_spots 12
 put_profile boot 1@0 2@0 3@0
 put_profile logged 7@0 9@0 11@0
 put_profile files 1@0
+text_file other.img 20000 1
+blobpager import --store="$store" --name=other other.img > import.txt
 sed -i 's/"kind": *"blob"/"kind":"file"/' store/profiles/files.json
 start_blobpagerd --store="$store" --profile=off
+
+# A tag that is not there.
+expect_fail 1 profile start boot --export=nosuch
+grep -q "nosuch" err.log || fail "it does not say which: $(cat err.log)"
+expect_equal "recordings" 0 "$(status 'len(j["recordings"])')"
 
 # The same name, or a scope that overlaps: busy.
 profile start boot --export=debian
