@@ -6,7 +6,9 @@
  * of its own that has to be replaced, and so that a refused export can be
  * told from a lost connection.  Structured replies are off: simple ones
  * cost the client less.  Buffers are not cleared before a read, since
- * nothing looks at them before they are verified.
+ * nothing looks at them before they are verified.  libnbd is told to send
+ * what it is given: the size and the alignment that the driver names in
+ * the negotiation are its word, and no reason to refuse a command here.
  */
 #include <config.h>
 
@@ -89,6 +91,17 @@ start (struct wire *wire, struct command *command)
   TAILQ_INSERT_TAIL (&wire->in_flight, command, link);
 }
 
+/* libnbd did not take the command.  Even if it has no reason to end the
+ * connection, there is one: it would refuse the next command, too, and
+ * whoever sends it again at once would never stop.
+ */
+static void
+give_up (struct wire *wire, struct command *command)
+{
+  wire->is_broken = true;
+  complete (command, -ENOTCONN);
+}
+
 void
 wire_read (struct wire *wire, struct command *command, void *buf, size_t len,
            uint64_t offset)
@@ -100,7 +113,7 @@ wire_read (struct wire *wire, struct command *command, void *buf, size_t len,
 
   start (wire, command);
   if (nbd_aio_pread (wire->nbd, buf, len, offset, callback, 0) == -1)
-    complete (command, -ENOTCONN);
+    give_up (wire, command);
 }
 
 uint64_t
@@ -116,7 +129,7 @@ wire_request (struct wire *wire, struct command *command,
   start (wire, command);
   if (nbd_aio_pwrite (wire->nbd, bytes, len, bp_control_offset (number),
                       callback, 0) == -1)
-    complete (command, -ENOTCONN);
+    give_up (wire, command);
   return number;
 }
 
@@ -139,7 +152,7 @@ wire_dispatch (struct wire *wire)
 static bool
 has_ended (struct wire *wire)
 {
-  return nbd_aio_is_dead (wire->nbd) == 1 ||
+  return wire->is_broken || nbd_aio_is_dead (wire->nbd) == 1 ||
          nbd_aio_is_closed (wire->nbd) == 1;
 }
 
@@ -230,6 +243,7 @@ begin_connect (struct wire *wire, const struct wire_target *target,
   if (nbd_set_opt_mode (wire->nbd, true) == -1 ||
       nbd_set_request_structured_replies (wire->nbd, false) == -1 ||
       nbd_set_pread_initialize (wire->nbd, false) == -1 ||
+      nbd_set_strict_mode (wire->nbd, 0) == -1 ||
       nbd_set_uri_allow_local_file (wire->nbd, true) == -1)
     return libnbd_error (err);
   if (target->socket)

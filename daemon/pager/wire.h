@@ -55,6 +55,7 @@ struct wire {
   struct command_list in_flight;
   struct command_list completed;
   uint64_t next_request; /* Number of the next control request. */
+  bool is_broken;        /* A command could not be sent. */
 };
 
 /* What may end a wait: the descriptor becomes readable and IS_CANCELLED
