@@ -334,16 +334,13 @@ end_fetch (struct attempt *attempt, struct outcome *outcome)
     fetch_open_failed (fetcher, fetch, attempt->open_error, outcome);
   else if (attempt->error == -ENOTCONN)
     fetch_requeue (fetcher, fetch);
-  else if (attempt->error == -EINVAL || attempt->error == -EPROTO)
+  else if (attempt->error == -EINVAL || attempt->error == -EPROTO ||
+           (attempt->error == 0 && attempt->key->size != fetch->blob_size))
     end_malformed (attempt, outcome);
   else if (attempt->error < 0) {
     METRIC_ADD (driver_errors, 1);
     fetch->avoid = attempt->lane->index;
     fetch_delay (fetcher, fetch);
-  }
-  else if (attempt->key->size != fetch->blob_size) {
-    METRIC_ADD (driver_errors, 1);
-    fetch_finish (fetcher, fetch, -EPROTO, outcome);
   }
   else if (attempt->status < 0)
     end_corrupt (attempt, outcome);

@@ -146,11 +146,6 @@ take_with_key (struct pull *pull, struct fetch *fetch, struct key *key)
     leave_to_opener (fetch, key);
     return;
   }
-  if (key->state == KEY_OPEN && key->size != fetch->blob_size) {
-    METRIC_ADD (driver_errors, 1);
-    fetch_finish (lane->fetcher, fetch, -EPROTO, &pull->outcome);
-    return;
-  }
   if (has_enough_sent (key, fetch)) {
     fetch_park (fetch, key);
     return;

@@ -4,6 +4,7 @@
 integration_scripts = \
 	integration/test-corrupt-blob.sh \
 	integration/test-damaged-store.sh \
+	integration/test-lying-driver.sh \
 	integration/test-sparse-export.sh \
 	integration/test-quickstart.sh \
 	integration/test-quickstart-login.sh \
