@@ -11,7 +11,6 @@
 
 #include <errno.h>
 
-#include "daemon/metrics.h"
 #include "daemon/pager/fetcher-internal.h"
 #include "lib/base/cleanup.h"
 
