@@ -52,7 +52,6 @@ new_automatic (struct profiles *profiles, struct tracked_export *tracked,
     return NULL;
   task->export = tracked->export;
   task->export_root = tracked->info->root;
-  task->placed_bytes = export_placed_bytes (tracked->export);
   return task;
 }
 

@@ -183,8 +183,10 @@ left (void *opaque, struct export *export, unsigned remaining)
       continue;
     if (task->start.until_exit && has_exited (profiles, task))
       task->exited = true;
-    if (task->automatic)
+    if (task->automatic) {
+      task->placed_bytes = export_placed_bytes (export);
       task->export = NULL;
+    }
   }
   pthread_cond_signal (&profiles->wake);
 }

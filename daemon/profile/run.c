@@ -275,7 +275,9 @@ stop_recording (struct profiles *profiles, struct task *task,
   finish->sent_start = recording.sent_start;
   finish->facts.is_complete = counts->is_complete;
   finish->facts.bytes_touched = counts->bytes;
-  finish->facts.bytes_placed = task->placed_bytes;
+  finish->facts.bytes_placed = task->export
+                                 ? export_placed_bytes (task->export)
+                                 : task->placed_bytes;
   finish->meta.opens = counts->touches;
   finish->meta.has_image = task->has_image && !task->has_images;
   finish->meta.image = task->image;
