@@ -19,6 +19,7 @@
 
 #include "daemon/log.h"
 #include "daemon/pager/captive.h"
+#include "daemon/pager/private-dir.h"
 #include "lib/base/cleanup.h"
 
 enum {
@@ -27,24 +28,10 @@ enum {
 
 struct captive {
   const char *store; /* Borrowed. */
-  char dir[sizeof ((struct sockaddr_un *) 0)->sun_path];
+  struct private_dir dir;
   char socket[sizeof ((struct sockaddr_un *) 0)->sun_path];
   pid_t pid; /* 0: not running. */
 };
-
-/* Make DIR beneath PARENT (its first LEN bytes), if a socket in it has a
- * path short enough.
- */
-static int
-make_dir (struct captive *captive, const char *parent, size_t len)
-{
-  const int n = snprintf (captive->dir, sizeof captive->dir,
-                          "%.*s/blobpagerd.XXXXXX", (int) len, parent);
-
-  if (n < 0 || (size_t) n + sizeof "/socket" > sizeof captive->dir)
-    return -ENAMETOOLONG;
-  return mkdtemp (captive->dir) ? 0 : -errno;
-}
 
 int
 captive_new (struct captive **ret_captive, const char *store,
@@ -58,14 +45,15 @@ captive_new (struct captive **ret_captive, const char *store,
     return bp_error_set (err, -ENOMEM, "captive nbdkit: out of memory");
   captive->store = store;
   if (runtime && *runtime)
-    r = make_dir (captive, runtime, strcspn (runtime, ":"));
+    r = private_dir_make (&captive->dir, runtime, strcspn (runtime, ":"));
   if (r < 0)
-    r = make_dir (captive, "/tmp", strlen ("/tmp"));
+    r = private_dir_make (&captive->dir, "/tmp", strlen ("/tmp"));
   if (r < 0)
     return bp_error_set (err, r, "captive nbdkit: private directory: %m");
 
-  /* make_dir has left room. */
-  stpcpy (stpcpy (captive->socket, captive->dir), "/socket");
+  /* private_dir_make has left room. */
+  stpcpy (stpcpy (captive->socket, captive->dir.path),
+          "/" PRIVATE_DIR_SOCKET);
   *ret_captive = steal_ptr (&captive);
   return 0;
 }
@@ -270,9 +258,6 @@ captive_free (struct captive *captive)
   if (captive == NULL)
     return;
   captive_stop (captive);
-  if (unlink (captive->socket) == -1 && errno != ENOENT)
-    log_warn ("'%s': unlink: %m, leaving it", captive->socket);
-  if (rmdir (captive->dir) == -1)
-    log_warn ("'%s': rmdir: %m, leaving it", captive->dir);
+  private_dir_remove (&captive->dir);
   free (captive);
 }

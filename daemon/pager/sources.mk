@@ -38,6 +38,8 @@ pager_sources = \
 	pager/pager.h \
 	pager/pins.h \
 	pager/prefetch.c \
+	pager/private-dir.c \
+	pager/private-dir.h \
 	pager/pull.c \
 	pager/queue.c \
 	pager/read-ahead.c \

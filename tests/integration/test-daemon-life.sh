@@ -80,3 +80,26 @@ start_blobpagerd --store=store --listen=unix:"$tmp/group",mode=0660,group=0
 expect_equal "mode" 660 "$(stat -c %a group)"
 stop_blobpagerd
 expect_gone group
+
+# The private directory of a daemon that was killed is swept by the next
+# one; that of one that lives is not.
+RUNTIME_DIRECTORY=$tmp/private
+mkdir private
+private_dirs () { find private -name 'blobpagerd.*' | wc -l; }
+start_blobpagerd --store=store
+kill -9 "$blobpagerd_pid"
+wait "$blobpagerd_pid" || :
+expect_equal "directories after SIGKILL" 1 "$(private_dirs)"
+start_blobpagerd --store=store
+expect_equal "directories of the next one" 1 "$(private_dirs)"
+blobpagerd --store=store --listen=unix:"$tmp/second" \
+  --control="$tmp/second-control" --pidfile="$tmp/second.pid" \
+  2>> blobpagerd.log &
+second_pid=$!
+cleanup_fn stop_process "$second_pid"
+wait_until 30 test -e second.pid
+expect_equal "directories of two" 2 "$(private_dirs)"
+expect_equal "image" "$sha" "$(sha_of_uri "$(uri disk)")"
+stop_process "$second_pid"
+stop_blobpagerd
+expect_equal "directories at the end" 0 "$(private_dirs)"
