@@ -82,7 +82,7 @@ unit_test_reply_memory_LDADD = $(driver_ldadd)
 unit_test_log_SOURCES = unit/test-log.c
 unit_test_nbd_errno_SOURCES = unit/test-nbd-errno.c
 
-if HAVE_CRITERION
+if CAN_RUN_CRITERION
 check_PROGRAMS += $(unit_programs)
 TESTS += $(unit_programs)
 endif
