@@ -33,6 +33,7 @@ enum {
   MAX_PAUSE_MS = 1000,
   SOCKET_PAUSE_MS = 5, /* While the captive nbdkit starts. */
   CONNECT_TIMEOUT_S = 10,
+  LANES_WAIT_MS = 1000, /* At the start, for lanes to connect. */
 };
 
 bool
@@ -359,8 +360,14 @@ driver_wait_ready (struct driver *driver, unsigned timeout_s,
 
   r = session_wait_until (&driver->gate,
                           now_ns () + timeout_s * NS_PER_SEC, &session);
-  if (r == 0)
+  if (r == 0) {
+    /* One lane is enough to serve, but those that are on their way are
+     * waited for: so --check leaves no half-made connection behind.
+     */
+    session_wait_lanes (&driver->gate, NR_LANES,
+                        now_ns () + LANES_WAIT_MS * NS_PER_MS);
     return 0;
+  }
   if (r == -ESHUTDOWN)
     return bp_error_set (err, r, "driver: shutting down");
   pthread_mutex_lock (&driver->lock);

@@ -120,6 +120,19 @@ session_wait_until (struct session_gate *gate, uint64_t until_ns,
   return 0;
 }
 
+void
+session_wait_lanes (struct session_gate *gate, unsigned nr_lanes,
+                    uint64_t until_ns)
+{
+  const struct timespec until = to_timespec (until_ns);
+  LOCKED (&gate->lock);
+
+  while (gate->is_up && !gate->is_stopping && gate->nr_inside < nr_lanes)
+    if (pthread_cond_timedwait (&gate->changed, &gate->lock, &until) ==
+        ETIMEDOUT)
+      return;
+}
+
 /* Called with gate->lock held. */
 static bool
 is_current (const struct session_gate *gate, uint64_t epoch)
@@ -143,6 +156,7 @@ session_enter (struct session_gate *gate, uint64_t epoch)
   if (!is_current (gate, epoch))
     return false;
   gate->nr_inside++;
+  pthread_cond_broadcast (&gate->changed);
   return true;
 }
 

@@ -69,6 +69,12 @@ bool session_wait (struct session_gate *gate, struct session *ret_session);
 int session_wait_until (struct session_gate *gate, uint64_t until_ns,
                         struct session *ret_session);
 
+/* Wait until UNTIL_NS for NR_LANES lanes to be in the session, or for its
+ * end.
+ */
+void session_wait_lanes (struct session_gate *gate, unsigned nr_lanes,
+                         uint64_t until_ns);
+
 /* Whether session EPOCH is up still. */
 bool session_is_current (struct session_gate *gate, uint64_t epoch);
 

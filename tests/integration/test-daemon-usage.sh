@@ -42,8 +42,9 @@ expect_error 1 "no-such-store" --store=no-such-store "$listen" --check
 [ ! -e sock ] && [ ! -e control ] || fail "a socket was left behind"
 
 # --check with everything right, by itself and with a driver elsewhere.
-blobpagerd --store=store "$listen" "$control" --check > out.log
+blobpagerd --store=store "$listen" "$control" --check > out.log 2> check.log
 expect_equal "--check" "configuration OK" "$(cat out.log)"
+! grep -q error check.log || fail "--check leaves errors behind: $(cat check.log)"
 start_driver store="$tmp/store"
 uri="nbd+unix:///?socket=$driver"
 blobpagerd --driver="$uri" "$listen" "$control" --check > out.log
