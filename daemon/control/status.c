@@ -27,7 +27,7 @@ add_object (struct json_object *reply, const char *key)
   return obj;
 }
 
-/* For pager_for_each_known_export; OPAQUE is the array. */
+/* For pager_for_each_export; OPAQUE is the array. */
 static void
 add_export (void *opaque, struct export *export)
 {
@@ -55,7 +55,7 @@ add_exports (struct json_object *reply, struct pager *pager)
 {
   struct json_object *exports = json_object_new_array ();
 
-  pager_for_each_known_export (pager, add_export, exports);
+  pager_for_each_export (pager, add_export, exports);
   json_object_object_add (reply, "exports", exports);
 }
 

@@ -264,33 +264,16 @@ export_watch (struct export *export, int delta)
                              memory_order_relaxed);
 }
 
-static void
-for_each (struct pager *pager, bool idle_too,
-          void (*fn) (void *opaque, struct export *export), void *opaque)
-{
-  LOCKED (&pager->exports_lock);
-  struct export *export = pager->exports;
-
-  for (; export; export = export->next)
-    if (idle_too || export->clients > 0)
-      fn (opaque, export);
-}
-
 void
 pager_for_each_export (struct pager *pager,
                        void (*fn) (void *opaque, struct export *export),
                        void *opaque)
 {
-  for_each (pager, false, fn, opaque);
-}
+  LOCKED (&pager->exports_lock);
+  struct export *export = pager->exports;
 
-void
-pager_for_each_known_export (struct pager *pager,
-                             void (*fn) (void *opaque,
-                                         struct export *export),
-                             void *opaque)
-{
-  for_each (pager, true, fn, opaque);
+  for (; export; export = export->next)
+    fn (opaque, export);
 }
 
 /* ---- Listing ---- */
@@ -362,7 +345,7 @@ export_stall_end (struct export *export)
   export->stall_ns += now_ns () - export->stall_start_ns;
 }
 
-/* Called from for_each callbacks too, so it takes no exports_lock; the
+/* Called from pager_for_each_export too, so it takes no exports_lock; the
  * count of clients is atomic.
  */
 void

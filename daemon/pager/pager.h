@@ -181,18 +181,12 @@ void pager_observe (struct pager *pager,
  */
 void export_watch (struct export *export, int delta);
 
-/* Call FN for each export that has a client.  Under the exports' lock. */
+/* Call FN for each export that has a client, and for the last few whose
+ * clients have gone, for their counts.  Under the exports' lock.
+ */
 void pager_for_each_export (struct pager *pager,
                             void (*fn) (void *opaque, struct export *export),
                             void *opaque);
-
-/* The same for all that are known: also the last few whose clients have
- * gone, for their counts.
- */
-void pager_for_each_known_export (struct pager *pager,
-                                  void (*fn) (void *opaque,
-                                              struct export *export),
-                                  void *opaque);
 
 /* ---- Prefetch for replay ---- */
 

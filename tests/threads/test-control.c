@@ -145,9 +145,9 @@ profiles_status (struct profiles *profiles,
 }
 
 void
-pager_for_each_known_export (struct pager *pager,
-                             void (*fn) (void *opaque, struct export *export),
-                             void *opaque)
+pager_for_each_export (struct pager *pager,
+                       void (*fn) (void *opaque, struct export *export),
+                       void *opaque)
 {
   (void) pager;
   fn (opaque, NULL);
