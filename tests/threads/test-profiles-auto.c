@@ -206,6 +206,22 @@ a_boot_that_read_too_much_of_the_image_is_not_written (void)
   world_end ();
 }
 
+/* How much the image places may become known after the first read. */
+static void
+neither_is_one_whose_time_is_up_before_its_client_leaves (void)
+{
+  world_start_auto (1);
+  client = world_enter ("debian");
+  world_read (client, 1, 0, false);
+  world.placed_bytes = 10 * 8192;
+  world_read (client, 2, 0, false);
+  world_read (client, 3, 0, false);
+  world_wait (world_is_idle);
+  CHECK (!has_profile ());
+  world_leave (client);
+  world_end ();
+}
+
 static void
 a_copy_is_not_a_boot (void)
 {
@@ -309,6 +325,7 @@ main (void)
   RUN (a_profile_that_is_all_resident_is_not_replayed);
   RUN (a_small_boot_does_not_replace_a_large_one);
   RUN (a_boot_that_read_too_much_of_the_image_is_not_written);
+  RUN (neither_is_one_whose_time_is_up_before_its_client_leaves);
   RUN (a_copy_is_not_a_boot);
   RUN (an_explicit_start_aborts_the_automatic_one);
   RUN (an_export_that_a_person_records_is_left_alone);
