@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/range.h"
@@ -197,11 +196,11 @@ receive (struct conn *conn)
   ssize_t n;
 
   if (conn->skip > 0)
-    n = recv (conn->fd, shard->scratch,
-              MIN (conn->skip, sizeof shard->scratch), MSG_DONTWAIT);
+    n = transport_recv (&conn->transport, shard->scratch,
+                        MIN (conn->skip, sizeof shard->scratch));
   else
-    n = recv (conn->fd, conn->in + conn->in_len,
-              sizeof conn->in - conn->in_len, MSG_DONTWAIT);
+    n = transport_recv (&conn->transport, conn->in + conn->in_len,
+                        sizeof conn->in - conn->in_len);
   if (n > 0 && conn->skip > 0)
     skipped (conn, (size_t) n);
   else if (n > 0)
@@ -254,6 +253,7 @@ conn_new (struct shard *shard, int fd)
   conn->source.ready = conn_is_ready;
   conn->shard = shard;
   conn->fd = fd;
+  conn->transport.fd = fd;
   conn->events = EPOLLIN;
   conn->timer.fire = time_is_up;
   TAILQ_INIT (&conn->reading);

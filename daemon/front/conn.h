@@ -25,6 +25,7 @@
 #include "daemon/front/loop.h"
 #include "daemon/front/option-reply.h"
 #include "daemon/front/request.h"
+#include "daemon/front/transport.h"
 
 struct shard;
 struct export;
@@ -52,8 +53,9 @@ enum {
 struct conn {
   struct event_source source;
   struct shard *shard;
-  int fd;
-  uint32_t events; /* That epoll watches. */
+  int fd;                     /* Its number names the client in the log. */
+  struct transport transport; /* Of fd. */
+  uint32_t events;            /* That epoll watches. */
   enum conn_state state;
   TAILQ_ENTRY (conn)
   entry; /* In shard->conns, then in shard->dead. */

@@ -19,7 +19,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "lib/base/bytes.h"
 #include "lib/base/range.h"
@@ -266,11 +265,10 @@ replies_stalled (struct conn *conn)
 static size_t
 send_some (struct conn *conn, struct iovec *iov, size_t count, size_t len)
 {
-  const struct msghdr msg = { .msg_iov = iov, .msg_iovlen = count };
   ssize_t n;
 
   do
-    n = sendmsg (conn->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    n = transport_sendmsg (&conn->transport, iov, count);
   while (n == -1 && errno == EINTR);
   if (n == -1 && errno != EAGAIN) {
     conn_close (conn, "sending failed");

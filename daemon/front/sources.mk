@@ -25,4 +25,5 @@ front_sources = \
 	front/request.h \
 	front/shard.c \
 	front/shard.h \
+	front/transport.h \
 	$(NULL)
