@@ -36,9 +36,8 @@ copy_bytes (const char *text, size_t len)
   return copy;
 }
 
-/* Room for one more element of SIZE bytes behind COUNT. */
-static void *
-grow (void *array, size_t count, size_t size)
+void *
+options_grow (void *array, size_t count, size_t size)
 {
   void *grown = reallocarray (array, count + 1, size);
 
@@ -157,6 +156,7 @@ listen_option_free (struct listen_option *listen)
   free (listen->path);
   free (listen->host);
   free (listen->port);
+  free (listen->clients.export_globs);
 }
 
 int
@@ -181,8 +181,8 @@ set_listen (struct options *options, const char *value, struct bp_error *err)
     return r;
   }
 
-  options->listens = grow (options->listens, options->nr_listens,
-                           sizeof *options->listens);
+  options->listens = options_grow (options->listens, options->nr_listens,
+                                   sizeof *options->listens);
   options->listens[options->nr_listens++] = listen;
   return 0;
 }
@@ -243,8 +243,8 @@ set_pin (struct options *options, const char *value, struct bp_error *err)
                          (int) MAX_PINS);
 
   pin.tag = steal_ptr (&tag);
-  options->pins = grow (options->pins, options->nr_pins,
-                        sizeof *options->pins);
+  options->pins = options_grow (options->pins, options->nr_pins,
+                                sizeof *options->pins);
   options->pins[options->nr_pins++] = pin;
   return 0;
 }

@@ -157,6 +157,12 @@ static const struct option_row rows[] = {
   { "listen", "ADDRESS",
     "serve NBD clients on unix:PATH or tcp:HOST:PORT; may be repeated",
     set_listen },
+  { "allow-export", "GLOB",
+    "serve only exports whose name matches; may be repeated",
+    set_allow_export },
+  { "allow", "WHAT",
+    "of list,blob,residency, or none: what clients may do [unix: all]",
+    set_allow },
   { "control", "PATH",
     "the control socket, for blobpager status and blobpager profile",
     set_control },
@@ -310,6 +316,7 @@ options_free (struct options *options)
   for (size_t i = 0; i < options->nr_listens; i++)
     listen_option_free (&options->listens[i]);
   free (options->listens);
+  free (options->clients.export_globs);
   for (size_t i = 0; i < options->nr_pins; i++)
     free (options->pins[i].tag);
   free (options->pins);

@@ -11,6 +11,7 @@
 
 #include "lib/error.h"
 #include "lib/merkle.h"
+#include "daemon/front/policy.h"
 
 /* One --listen. */
 struct listen_option {
@@ -19,6 +20,8 @@ struct listen_option {
   gid_t gid;   /* unix: group, (gid_t) -1 to leave it. */
   char *host;  /* tcp: host or address. */
   char *port;  /* tcp: port or service. */
+
+  struct client_settings clients; /* Of the options behind it. */
 };
 
 /* One --pin=TAG=ROOT: TAG is served only while it names ROOT. */
@@ -35,6 +38,9 @@ struct options {
   const char *driver_uri; /* --driver, or NULL. */
   struct listen_option *listens;
   size_t nr_listens;
+  struct client_settings clients; /* Of the options before the first
+                                     --listen: about all listeners. */
+
   unsigned nr_systemd_fds; /* Listening sockets from systemd, descriptors
                               3, 4, …; 0 if there are none. */
   const char *control;     /* Path of the control socket. */
@@ -72,6 +78,9 @@ struct option_row {
 /* Free what LISTEN points to. */
 void listen_option_free (struct listen_option *listen);
 
+/* ARRAY with room for one more element of SIZE bytes behind COUNT. */
+void *options_grow (void *array, size_t count, size_t size);
+
 /* The values, in option-values.c; each as option_row.set. */
 int set_listen (struct options *options, const char *value,
                 struct bp_error *err);
@@ -79,5 +88,13 @@ int set_driver (struct options *options, const char *value,
                 struct bp_error *err);
 int set_pin (struct options *options, const char *value,
              struct bp_error *err);
+
+/* Those that are about the listener before them, or about all, in
+ * option-clients.c.
+ */
+int set_allow_export (struct options *options, const char *value,
+                      struct bp_error *err);
+int set_allow (struct options *options, const char *value,
+               struct bp_error *err);
 
 #endif /* BP_OPTIONS_H */

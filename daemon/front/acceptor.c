@@ -30,7 +30,7 @@ enum {
 struct accept_source {
   struct event_source source;
   struct acceptor *acceptor;
-  int fd;
+  const struct listener *listener;
 };
 
 /* A client on its way to its shard. */
@@ -38,6 +38,7 @@ struct handover {
   struct loop_work work;
   struct shard *shard;
   int fd;
+  const struct client_policy *policy; /* The listener's. */
 };
 
 static void
@@ -45,13 +46,14 @@ take_client (struct loop_work *work)
 {
   struct handover *handover = container_of (work, struct handover, work);
 
-  shard_adopt (handover->shard, handover->fd);
+  shard_adopt (handover->shard, handover->fd, handover->policy);
   free (handover);
 }
 
 /* Give FD to a shard. */
 static int
-hand_over (struct acceptor *acceptor, int fd)
+hand_over (struct acceptor *acceptor, int fd,
+           const struct client_policy *policy)
 {
   struct handover *handover = malloc (sizeof *handover);
 
@@ -61,6 +63,7 @@ hand_over (struct acceptor *acceptor, int fd)
     .work.run = take_client,
     .shard = acceptor->shards[acceptor->next_shard],
     .fd = fd,
+    .policy = policy,
   };
   acceptor->next_shard = (acceptor->next_shard + 1) % acceptor->nr_shards;
   atomic_fetch_add_explicit (acceptor->nr_clients, 1, memory_order_relaxed);
@@ -81,7 +84,8 @@ log_kept_out (struct acceptor *acceptor, const char *what)
 }
 
 static void
-welcome (struct acceptor *acceptor, int fd)
+welcome (struct acceptor *acceptor, int fd,
+         const struct client_policy *policy)
 {
   const unsigned clients =
     atomic_load_explicit (acceptor->nr_clients, memory_order_relaxed);
@@ -94,7 +98,7 @@ welcome (struct acceptor *acceptor, int fd)
   }
   /* Fails for a Unix socket, which has no such delay. */
   (void) setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  if (hand_over (acceptor, fd) < 0) {
+  if (hand_over (acceptor, fd, policy) < 0) {
     log_kept_out (acceptor, "out of memory");
     close (fd);
   }
@@ -109,7 +113,7 @@ set_watching (struct acceptor *acceptor, bool watching)
     return;
   acceptor->is_watching = watching;
   for (i = 0; i < acceptor->listeners.count; i++)
-    loop_rewatch (acceptor->loop, acceptor->sources[i].fd,
+    loop_rewatch (acceptor->loop, acceptor->sources[i].listener->fd,
                   &acceptor->sources[i].source, watching ? EPOLLIN : 0);
 }
 
@@ -150,9 +154,9 @@ clients_wait (struct event_source *source, uint32_t events)
 
   (void) events;
   for (i = 0; i < ACCEPTS_PER_EVENT && acceptor->is_watching; i++) {
-    fd = accept4 (self->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    fd = accept4 (self->listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
-      welcome (acceptor, fd);
+      welcome (acceptor, fd, &self->listener->policy);
     else if (accept_failed (acceptor, errno))
       break;
   }
@@ -186,9 +190,10 @@ acceptor_init (struct acceptor *acceptor, const struct front_limits *limits,
     sources[i] = (struct accept_source){
       .source.ready = clients_wait,
       .acceptor = acceptor,
-      .fd = listeners->list[i].fd,
+      .listener = &listeners->list[i],
     };
-    r = loop_watch (acceptor->loop, sources[i].fd, &sources[i].source, 0);
+    r = loop_watch (acceptor->loop, listeners->list[i].fd,
+                    &sources[i].source, 0);
     if (r < 0) {
       free (sources);
       return bp_error_set (err, r, "listen: epoll_ctl: %m");

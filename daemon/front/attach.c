@@ -25,6 +25,7 @@
 #include "daemon/front/conn.h"
 #include "daemon/front/handshake.h"
 #include "daemon/front/option-reply.h"
+#include "daemon/front/policy.h"
 #include "daemon/front/shard.h"
 #include "daemon/pager/pager.h"
 
@@ -35,12 +36,13 @@ enum attach_state {
 };
 
 struct attach {
-  struct loop_work work; /* Posted by the pager's thread. */
-  struct shard *shard;   /* Not to be used once ORPHANED. */
-  struct conn *conn;     /* The loop's; NULL: it has gone. */
-  _Atomic int state;     /* Exchanged with acquire and release: who finds
+  struct loop_work work;       /* Posted by the pager's thread. */
+  struct shard *shard;         /* Not to be used once ORPHANED. */
+  struct conn *conn;           /* The loop's; NULL: it has gone. */
+  _Atomic int state;           /* Exchanged with acquire and release: who finds
                             the other's value owns the rest. */
-  size_t max_list;       /* Bytes. */
+  size_t max_list;             /* Bytes. */
+  struct client_policy policy; /* A copy: may outlive the listener. */
 
   /* The answer; the pager's thread writes it before ANSWERED. */
   int status;
@@ -93,6 +95,29 @@ attach_answer (struct attach *attach)
     loop_post (&attach->shard->loop, &attach->work);
 }
 
+/* An export that the client may not open is answered like one that is not
+ * there, and no answer names an image that it did not name itself.
+ * Returns what it is told instead of WHY.
+ */
+static const char *
+keep_to_policy (struct attach *attach, const char *why)
+{
+  const struct client_policy *policy = &attach->policy;
+  const bool has_no_name = attach->name[0] == '\0';
+
+  if (attach->status == 0 && has_no_name &&
+      !policy_allows_export (policy, export_get_info (attach->export)->name)) {
+    export_unref (attach->export);
+    attach->export = NULL;
+    attach->status = -ENOENT;
+  }
+  if (attach->status == 0 || !policy_hides_exports (policy))
+    return why;
+  if (attach->status == -ENOENT || attach->status == -EINVAL)
+    return "no such export";
+  return has_no_name ? "the only image cannot be opened" : why;
+}
+
 /* The pager's thread. */
 static void
 export_is_open (void *opaque, struct export *export, int status,
@@ -102,6 +127,7 @@ export_is_open (void *opaque, struct export *export, int status,
 
   attach->export = export;
   attach->status = status;
+  why = keep_to_policy (attach, why);
   snprintf (attach->why, sizeof attach->why, "%s", why ? why : "");
   attach_answer (attach);
 }
@@ -116,6 +142,8 @@ exports_are_listed (void *opaque, const struct bp_tag *tags, size_t count,
 
   attach->status = status;
   for (i = 0; i < count && attach->status == 0; i++) {
+    if (!policy_allows_export (&attach->policy, tags[i].name))
+      continue;
     if (!reply_listed (&attach->replies, &tags[i]))
       attach->status = -ENOMEM;
     else if (attach->replies.len > attach->max_list)
@@ -134,6 +162,7 @@ attach_new (struct conn *conn, size_t name_len)
   attach->work.run = answer_is_here;
   attach->shard = conn->shard;
   attach->conn = conn;
+  attach->policy = *conn->policy;
   attach->max_list = conn->shard->limits->max_list;
   assert (conn->attach == NULL);
   conn->attach = attach;
@@ -149,6 +178,10 @@ attach_open (struct conn *conn, const void *name, size_t len)
     return false;
   if (len > 0)
     memcpy (attach->name, name, len);
+  if (!policy_allows_export (conn->policy, attach->name)) {
+    export_is_open (attach, NULL, -ENOENT, "no such export");
+    return true;
+  }
   pager_open_export (conn->shard->pager, attach->name, export_is_open,
                      attach);
   return true;

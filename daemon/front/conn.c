@@ -241,7 +241,7 @@ time_is_up (struct timer *timer)
 }
 
 int
-conn_new (struct shard *shard, int fd)
+conn_new (struct shard *shard, int fd, const struct client_policy *policy)
 {
   struct conn *conn = calloc (1, sizeof *conn);
   int r;
@@ -252,6 +252,7 @@ conn_new (struct shard *shard, int fd)
   }
   conn->source.ready = conn_is_ready;
   conn->shard = shard;
+  conn->policy = policy;
   conn->fd = fd;
   conn->transport.fd = fd;
   conn->events = EPOLLIN;

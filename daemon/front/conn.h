@@ -27,6 +27,7 @@
 #include "daemon/front/request.h"
 #include "daemon/front/transport.h"
 
+struct client_policy;
 struct shard;
 struct export;
 struct attach;
@@ -53,6 +54,8 @@ enum {
 struct conn {
   struct event_source source;
   struct shard *shard;
+  const struct client_policy *policy; /* Borrowed; of its listener. */
+
   int fd;                     /* Its number names the client in the log. */
   struct transport transport; /* Of fd. */
   uint32_t events;            /* That epoll watches. */
@@ -95,10 +98,11 @@ struct conn {
   uint64_t sent_since;      /* Bytes, since the stall timer was armed. */
 };
 
-/* Greet the client of FD, which is taken over.  Returns 0 or -errno (FD
- * is closed then).
+/* Greet the client of FD, which is taken over; POLICY is borrowed.
+ * Returns 0 or -errno (FD is closed then).
  */
-int conn_new (struct shard *shard, int fd);
+int conn_new (struct shard *shard, int fd,
+              const struct client_policy *policy);
 
 /* Close the socket, cancel what is under way.  CONN stays until its last
  * read is complete and the current events are done.  WHY is for the log.

@@ -27,6 +27,7 @@
 #include "daemon/front/handshake.h"
 #include "daemon/front/nbd-protocol.h"
 #include "daemon/front/option-reply.h"
+#include "daemon/front/policy.h"
 #include "daemon/front/shard.h"
 #include "daemon/pager/pager.h"
 
@@ -206,6 +207,10 @@ list_exports (struct conn *conn)
 {
   if (conn->option_len > 0) {
     refuse (conn, NBD_REP_ERR_INVALID, "LIST takes no data");
+    return;
+  }
+  if (!conn->policy->may_list) {
+    refuse (conn, NBD_REP_ERR_POLICY, "listing is not allowed here");
     return;
   }
   conn->state = CONN_LISTING;

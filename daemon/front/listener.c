@@ -18,6 +18,37 @@
 #include "daemon/options.h"
 #include "daemon/systemd.h"
 
+static bool
+is_loopback (const struct sockaddr *addr)
+{
+  const struct sockaddr_in *in4 = (const void *) addr;
+  const struct sockaddr_in6 *in6 = (const void *) addr;
+
+  if (addr->sa_family == AF_INET)
+    return ntohl (in4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  return addr->sa_family == AF_INET6 &&
+         (IN6_IS_ADDR_LOOPBACK (&in6->sin6_addr) ||
+          (IN6_IS_ADDR_V4MAPPED (&in6->sin6_addr) &&
+           in6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+}
+
+/* What is no address that we know counts as the network. */
+static enum listener_reach
+find_reach (int fd)
+{
+  union {
+    struct sockaddr any;
+    struct sockaddr_storage storage;
+  } addr = { .any.sa_family = AF_UNSPEC };
+  socklen_t len = sizeof addr;
+
+  if (getsockname (fd, &addr.any, &len) == -1)
+    return REACH_NETWORK;
+  if (addr.any.sa_family == AF_UNIX)
+    return REACH_UNIX;
+  return is_loopback (&addr.any) ? REACH_LOOPBACK : REACH_NETWORK;
+}
+
 static int
 add_listener (struct listeners *listeners, const struct listener *listener,
               struct bp_error *err)
@@ -137,22 +168,52 @@ adopt (struct listeners *listeners, int fd, struct bp_error *err)
   return add_listener (listeners, &listener, err);
 }
 
+/* The policy of the listeners from number FROM on. */
+static void
+set_policies (struct listeners *listeners, size_t from,
+              const struct client_settings *own,
+              const struct client_settings *defaults)
+{
+  size_t i;
+
+  for (i = from; i < listeners->count; i++)
+    listeners->list[i].policy = client_policy_resolve (
+      own, defaults, find_reach (listeners->list[i].fd));
+}
+
+static int
+adopt_from_systemd (struct listeners *listeners,
+                    const struct options *options, struct bp_error *err)
+{
+  const struct client_settings nothing = { 0 };
+  unsigned fd;
+  int r;
+
+  for (fd = 0; fd < options->nr_systemd_fds; fd++) {
+    r = adopt (listeners, SYSTEMD_FIRST_FD + (int) fd, err);
+    if (r < 0)
+      return r;
+  }
+  set_policies (listeners, 0, &nothing, &options->clients);
+  return 0;
+}
+
 int
 listeners_open (struct listeners *listeners, const struct options *options,
                 struct bp_error *err)
 {
-  unsigned fd;
-  size_t i;
-  int r = 0;
+  size_t i, before;
+  int r;
 
   *listeners = (struct listeners){ 0 };
-  for (fd = 0; fd < options->nr_systemd_fds && r == 0; fd++)
-    r = adopt (listeners, SYSTEMD_FIRST_FD + (int) fd, err);
+  r = adopt_from_systemd (listeners, options, err);
   for (i = 0; i < options->nr_listens && r == 0; i++) {
     const struct listen_option *option = &options->listens[i];
 
+    before = listeners->count;
     r = option->path ? listen_unix (listeners, option, err)
                      : listen_tcp (listeners, option, err);
+    set_policies (listeners, before, &option->clients, &options->clients);
   }
   if (r < 0)
     listeners_close (listeners);

@@ -9,13 +9,15 @@
 #include <stddef.h>
 
 #include "lib/error.h"
+#include "daemon/front/policy.h"
 #include "daemon/unix-socket.h"
 
 struct options;
 
 struct listener {
   int fd;
-  struct unix_socket socket; /* That fd belongs to, or none. */
+  struct unix_socket socket;   /* That fd belongs to, or none. */
+  struct client_policy policy; /* Of its clients. */
 };
 
 struct listeners {

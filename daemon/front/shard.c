@@ -107,9 +107,10 @@ shard_run_once (struct shard *shard)
 }
 
 void
-shard_adopt (struct shard *shard, int fd)
+shard_adopt (struct shard *shard, int fd,
+             const struct client_policy *policy)
 {
-  const int r = conn_new (shard, fd);
+  const int r = conn_new (shard, fd, policy);
 
   if (r == 0)
     return;

@@ -18,6 +18,7 @@
 #include "daemon/front/loop.h"
 #include "daemon/front/request.h"
 
+struct client_policy;
 struct conn;
 struct pager;
 
@@ -64,8 +65,11 @@ void shard_done (struct shard *shard);
  */
 bool shard_run_once (struct shard *shard);
 
-/* Serve the connected socket FD, which is taken over whatever happens. */
-void shard_adopt (struct shard *shard, int fd);
+/* Serve the connected socket FD, which is taken over whatever happens.
+ * POLICY outlives the connection.
+ */
+void shard_adopt (struct shard *shard, int fd,
+                  const struct client_policy *policy);
 
 /* Close each connection as soon as what it asked for is answered, and
  * all of them after GRACE_NS (at least 1).

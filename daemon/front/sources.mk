@@ -19,6 +19,8 @@ front_sources = \
 	front/nbd-protocol.h \
 	front/option-reply.c \
 	front/option-reply.h \
+	front/policy.c \
+	front/policy.h \
 	front/reply.c \
 	front/reply.h \
 	front/request.c \

@@ -13,11 +13,17 @@
 #include <unistd.h>
 
 #include "daemon/front/conn.h"
+#include "daemon/front/policy.h"
 #include "daemon/front/shard.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/nbd-server.h"
 #include "harness/fake-pager.h"
 
+static const struct client_policy policy = {
+  .may_list = true,
+  .may_open_blobs = true,
+  .may_see_residency = true,
+};
 static struct shard shard;
 static struct pager *pager;
 static _Atomic unsigned nr_clients;
@@ -86,7 +92,7 @@ nbd_server_converse (const uint8_t *data, size_t size, nbd_output_fn output,
   start ();
   MUST (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
   nr_clients++;
-  shard_adopt (&shard, fds[0]);
+  shard_adopt (&shard, fds[0], &policy);
   while ((conn = TAILQ_FIRST (&shard.conns)) != NULL) {
     if (size > 0) {
       const size_t n = send_some (fds[1], data, size);

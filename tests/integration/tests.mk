@@ -2,6 +2,7 @@
 # The real programs together: shell scripts, and C programs on libnbd.
 
 integration_scripts = \
+	integration/test-allow-export.sh \
 	integration/test-import-block-device.sh \
 	integration/test-corrupt-blob.sh \
 	integration/test-damaged-store.sh \

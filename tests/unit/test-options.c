@@ -181,6 +181,29 @@ Test (options, listens_are_kept_in_order)
   cr_assert_str_eq (listens[3].port, "nbd");
 }
 
+Test (options, what_is_said_of_clients_is_of_the_listener_before_it)
+{
+  CLEANUP_OPTIONS struct options options =
+    PARSE ("--store=/s", "--allow-export=x", "--allow=none",
+           "--listen=unix:/a", "--listen=tcp:localhost:1",
+           "--allow-export=y*", "--allow-export", "z@*",
+           "--allow=list,residency", "--allow=blob", "--listen=unix:/b");
+  const struct client_settings *first = &options.listens[0].clients;
+  const struct client_settings *second = &options.listens[1].clients;
+
+  cr_assert_eq (options.clients.nr_export_globs, 1);
+  cr_assert_str_eq (options.clients.export_globs[0], "x");
+  cr_assert (options.clients.has_allow && !options.clients.may_list);
+  cr_assert_eq (first->nr_export_globs, 0);
+  cr_assert (!first->has_allow);
+  cr_assert_eq (second->nr_export_globs, 2);
+  cr_assert_str_eq (second->export_globs[0], "y*");
+  cr_assert_str_eq (second->export_globs[1], "z@*");
+  cr_assert (second->has_allow && second->may_list &&
+             second->may_open_blobs && second->may_see_residency);
+  cr_assert_eq (options.listens[2].clients.nr_export_globs, 0);
+}
+
 Test (options, pins_are_kept)
 {
   CLEANUP_OPTIONS struct options options =
@@ -255,6 +278,11 @@ Test (options, every_value_out_of_range_is_refused)
     "--pin==" ROOT_A,
     "--pin=../x=" ROOT_A,
     "--pin=session=" ROOT_A,
+    "--allow-export=",
+    "--allow=",
+    "--allow=all",
+    "--allow=list,",
+    "--allow=list,none",
     "--check=yes",
     "--verbose=1",
   };

@@ -12,6 +12,7 @@ unit_programs = \
 	unit/test-replay-plan \
 	unit/test-base \
 	unit/test-options \
+	unit/test-policy \
 	unit/test-image-index \
 	unit/test-image-index-check \
 	unit/test-merkle \
@@ -36,6 +37,7 @@ unit_programs = \
 
 unit_test_base_SOURCES = unit/test-base.c
 unit_test_options_SOURCES = unit/test-options.c
+unit_test_policy_SOURCES = unit/test-policy.c
 unit_test_image_index_SOURCES = unit/test-image-index.c
 unit_test_image_index_LDADD = harness/libharness.la $(LDADD)
 unit_test_image_index_check_SOURCES = unit/test-image-index-check.c
