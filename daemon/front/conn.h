@@ -75,6 +75,7 @@ struct conn {
 
   /* Handshake. */
   bool no_zeroes;
+  bool structured; /* Replies are: STRUCTURED_REPLY was accepted. */
   uint32_t option;
   uint32_t option_len;
   size_t option_have;   /* Bytes of option_data received. */

@@ -152,10 +152,11 @@ handshake_opened (struct conn *conn, struct export *export, int status,
   }
   info = export_get_info (export);
   if (conn->option == NBD_OPT_EXPORT_NAME)
-    sent = reply_export_name (&conn->out, info, conn->no_zeroes);
+    sent = reply_export_name (&conn->out, info, conn->structured,
+                              conn->no_zeroes);
   else
-    sent = reply_info (&conn->out, conn->option, info, conn->wants_name,
-                       conn->wants_description) &&
+    sent = reply_info (&conn->out, conn->option, info, conn->structured,
+                       conn->wants_name, conn->wants_description) &&
            reply_option (&conn->out, conn->option, NBD_REP_ACK, NULL, 0);
   check_reply (conn, sent);
   if (sent && conn->option != NBD_OPT_INFO)
@@ -247,6 +248,24 @@ get_info (struct conn *conn)
   open_export (conn, data + 4, name_len);
 }
 
+/* Once is enough: a client that asks again has lost its place. */
+static void
+use_structured_replies (struct conn *conn)
+{
+  if (conn->option_len > 0) {
+    refuse (conn, NBD_REP_ERR_INVALID, "STRUCTURED_REPLY takes no data");
+    return;
+  }
+  if (conn->structured) {
+    refuse (conn, NBD_REP_ERR_INVALID, "replies are structured already");
+    return;
+  }
+  conn->structured = true;
+  check_reply (conn, reply_option (&conn->out, conn->option, NBD_REP_ACK,
+                                   NULL, 0));
+  next_option (conn);
+}
+
 /* The option is whole. */
 static void
 handle_option (struct conn *conn)
@@ -263,6 +282,7 @@ handle_option (struct conn *conn)
   case NBD_OPT_LIST: list_exports (conn); break;
   case NBD_OPT_INFO:
   case NBD_OPT_GO: get_info (conn); break;
+  case NBD_OPT_STRUCTURED_REPLY: use_structured_replies (conn); break;
   default:
     refuse (conn, NBD_REP_ERR_UNSUP, "option not supported");
     break;

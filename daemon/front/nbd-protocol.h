@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* The numbers of the NBD protocol (its proto.md), as far as we speak it:
- * fixed newstyle negotiation, then simple replies.  Everything on the
- * wire is big-endian.
+ * fixed newstyle negotiation, then simple or structured replies.
+ * Everything on the wire is big-endian.
  */
 #ifndef BP_NBD_PROTOCOL_H
 #define BP_NBD_PROTOCOL_H
@@ -40,6 +40,7 @@ enum nbd_option {
   NBD_OPT_LIST = 3,
   NBD_OPT_INFO = 6,
   NBD_OPT_GO = 7,
+  NBD_OPT_STRUCTURED_REPLY = 8,
 };
 
 enum {
@@ -67,6 +68,7 @@ enum {
 enum {
   NBD_FLAG_HAS_FLAGS = 1 << 0,
   NBD_FLAG_READ_ONLY = 1 << 1,
+  NBD_FLAG_SEND_DF = 1 << 7, /* Only with structured replies. */
   NBD_FLAG_CAN_MULTI_CONN = 1 << 8,
   NBD_FLAG_SEND_CACHE = 1 << 10,
 };
@@ -77,13 +79,23 @@ enum {
  *          24 u32 length; a write's payload follows
  * simple reply: 0 u32 magic, 4 u32 error, 8 cookie; a read's bytes follow
  *          if the error is 0
+ * chunk of a structured reply: 0 u32 magic, 4 u16 flags, 6 u16 type,
+ *          8 cookie, 16 u32 length of what follows:
+ *   OFFSET_DATA   0 u64 offset, the bytes
+ *   OFFSET_HOLE   0 u64 offset, 8 u32 length
+ *   ERROR         0 u32 error, 4 u16 length of the message, the message
+ *   ERROR_OFFSET  the same, then u64 offset
  */
 #define NBD_REQUEST_MAGIC UINT32_C (0x25609513)
 #define NBD_SIMPLE_REPLY_MAGIC UINT32_C (0x67446698)
+#define NBD_STRUCTURED_REPLY_MAGIC UINT32_C (0x668e33ef)
 
 enum {
   NBD_REQUEST_SIZE = 28,
   NBD_SIMPLE_REPLY_SIZE = 16,
+  NBD_CHUNK_HEADER_SIZE = 20,
+  NBD_DATA_HEADER_SIZE = NBD_CHUNK_HEADER_SIZE + 8,
+  NBD_HOLE_SIZE = NBD_CHUNK_HEADER_SIZE + 12,
   NBD_COOKIE_SIZE = 8,
   NBD_MAX_READ = 32 << 20, /* Bytes of one read. */
 };
@@ -96,6 +108,22 @@ enum nbd_command {
   NBD_CMD_TRIM = 4,
   NBD_CMD_CACHE = 5,
   NBD_CMD_WRITE_ZEROES = 6,
+};
+
+enum {
+  NBD_CMD_FLAG_DF = 1 << 2, /* Of a read: one chunk of content at most. */
+};
+
+enum {
+  NBD_REPLY_FLAG_DONE = 1 << 0, /* The last chunk of a reply. */
+};
+
+enum nbd_chunk {
+  NBD_REPLY_TYPE_NONE = 0,
+  NBD_REPLY_TYPE_OFFSET_DATA = 1,
+  NBD_REPLY_TYPE_OFFSET_HOLE = 2,
+  NBD_REPLY_TYPE_ERROR = 1 << 15 | 1,
+  NBD_REPLY_TYPE_ERROR_OFFSET = 1 << 15 | 2,
 };
 
 /* Errors of a reply. */

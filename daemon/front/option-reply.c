@@ -26,9 +26,12 @@ enum {
   PREFERRED_BLOCK = 4096,
 };
 
-static const uint16_t transmission_flags =
-  NBD_FLAG_HAS_FLAGS | NBD_FLAG_READ_ONLY | NBD_FLAG_CAN_MULTI_CONN |
-  NBD_FLAG_SEND_CACHE;
+static uint16_t
+transmission_flags (bool structured)
+{
+  return NBD_FLAG_HAS_FLAGS | NBD_FLAG_READ_ONLY | NBD_FLAG_CAN_MULTI_CONN |
+         NBD_FLAG_SEND_CACHE | (structured ? NBD_FLAG_SEND_DF : 0);
+}
 
 void
 out_free (struct out_buf *out)
@@ -56,7 +59,7 @@ grow (struct out_buf *out, size_t len)
   return true;
 }
 
-static bool
+bool
 out_append (struct out_buf *out, const void *data, size_t len)
 {
   if (!grow (out, len))
@@ -134,14 +137,14 @@ reply_info_string (struct out_buf *out, uint32_t option, uint16_t type,
 
 bool
 reply_info (struct out_buf *out, uint32_t option,
-            const struct export_info *info, bool wants_name,
-            bool wants_description)
+            const struct export_info *info, bool structured,
+            bool wants_name, bool wants_description)
 {
   uint8_t export[12], block[14];
 
   put_be16 (export, NBD_INFO_EXPORT);
   put_be64 (export + 2, info->size);
-  put_be16 (export + 10, transmission_flags);
+  put_be16 (export + 10, transmission_flags (structured));
   put_be16 (block, NBD_INFO_BLOCK_SIZE);
   put_be32 (block + 2, MIN_BLOCK);
   put_be32 (block + 6, PREFERRED_BLOCK);
@@ -157,11 +160,11 @@ reply_info (struct out_buf *out, uint32_t option,
 
 bool
 reply_export_name (struct out_buf *out, const struct export_info *info,
-                   bool no_zeroes)
+                   bool structured, bool no_zeroes)
 {
   uint8_t reply[10 + 124] = { 0 };
 
   put_be64 (reply, info->size);
-  put_be16 (reply + 8, transmission_flags);
+  put_be16 (reply + 8, transmission_flags (structured));
   return out_append (out, reply, no_zeroes ? 10 : sizeof reply);
 }

@@ -21,9 +21,11 @@ struct out_buf {
 
 void out_free (struct out_buf *out);
 
-/* All of these append to OUT.  They return false when memory runs out;
- * the connection cannot go on then.
+/* This and all of the following append to OUT.  They return false when
+ * memory runs out; the connection cannot go on then.
  */
+bool out_append (struct out_buf *out, const void *data, size_t len);
+
 bool reply_greeting (struct out_buf *out);
 
 /* A reply of TYPE to OPTION, with LEN bytes of data. */
@@ -39,11 +41,11 @@ bool reply_listed (struct out_buf *out, const struct bp_tag *tag);
 
 /* What INFO and GO tell about an export, before the acknowledgement. */
 bool reply_info (struct out_buf *out, uint32_t option,
-                 const struct export_info *info, bool wants_name,
-                 bool wants_description);
+                 const struct export_info *info, bool structured,
+                 bool wants_name, bool wants_description);
 
 /* The answer to EXPORT_NAME. */
 bool reply_export_name (struct out_buf *out, const struct export_info *info,
-                        bool no_zeroes);
+                        bool structured, bool no_zeroes);
 
 #endif /* BP_OPTION_REPLY_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* Replies: simple ones, sent many at a time, straight from the cache.
+/* Replies, sent many at a time, straight from the cache.
  *
  *   replies ─▶ [header pieces…][header][header pieces…] ─▶ one sendmsg
  *                    ▲
@@ -24,121 +24,47 @@
 #include "lib/base/range.h"
 #include "daemon/metrics.h"
 #include "daemon/front/conn.h"
+#include "daemon/front/reply-layout.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/request.h"
 #include "daemon/front/shard.h"
-
-/* What holes are sent from.  Never written, so one page of memory. */
-static uint8_t zeros[128 << 10];
-
-/* Gathered for one sendmsg: more than a socket takes at once. */
-enum {
-  MAX_SEND_BYTES = 1 << 20
-};
-
-/* Bytes of the whole reply. */
-static uint64_t
-reply_size (const struct request *request)
-{
-  return NBD_SIMPLE_REPLY_SIZE +
-         (request->is_read && request->error == 0 ? request->len : 0);
-}
-
-/* Where in the reply that ends which can be sent now. */
-static uint64_t
-reply_end (const struct request *request)
-{
-  if (!request->has_op)
-    return NBD_SIMPLE_REPLY_SIZE;
-  return NBD_SIMPLE_REPLY_SIZE + (uint64_t) request->op_start +
-         request->op.len;
-}
 
 void
 reply_queue (struct request *request)
 {
   struct conn *conn = request->conn;
 
-  put_be32 (request->header, NBD_SIMPLE_REPLY_MAGIC);
-  put_be32 (request->header + 4, request->error);
-  memcpy (request->header + 8, request->cookie, NBD_COOKIE_SIZE);
-  if (request->error != 0 && request->is_read)
-    METRIC_ADD (client_errors, 1);
+  if (!request->is_read && request->form != REPLY_ENCODED)
+    request->form = conn->structured && request->error != 0 ? REPLY_CHUNKS
+                                                            : REPLY_SIMPLE;
   if (request->sent > 0)
     TAILQ_INSERT_HEAD (&conn->replies, request, entry);
   else
     TAILQ_INSERT_TAIL (&conn->replies, request, entry);
 }
 
-/* A growing iovec. */
-struct gather {
-  struct iovec *iov;
-  size_t count; /* At most SHARD_MAX_IOV. */
-  size_t bytes;
-};
-
-static bool
-is_full (const struct gather *gather)
+bool
+reply_add_chunk (struct request *request, uint16_t type, uint16_t flags,
+                 const void *data, size_t len)
 {
-  return gather->count == SHARD_MAX_IOV || gather->bytes >= MAX_SEND_BYTES;
-}
+  struct out_buf *out = &request->encoded;
+  uint8_t header[NBD_CHUNK_HEADER_SIZE];
 
-static void
-gather_bytes (struct gather *gather, const void *data, size_t len)
-{
-  gather->iov[gather->count++] =
-    (struct iovec){ .iov_base = (void *) data, .iov_len = len };
-  gather->bytes += len;
-}
-
-/* A piece of an answer, from SKIP on. */
-static void
-gather_piece (struct gather *gather, const struct read_piece *piece,
-              size_t skip)
-{
-  size_t len = piece->len - skip, n;
-
-  if (piece->data) {
-    gather_bytes (gather, piece->data + skip, len);
-    return;
+  assert (!request->is_read && request->error == 0);
+  request->form = REPLY_ENCODED;
+  put_be32 (header, NBD_STRUCTURED_REPLY_MAGIC);
+  put_be16 (header + 4, flags);
+  put_be16 (header + 6, type);
+  memcpy (header + 8, request->cookie, NBD_COOKIE_SIZE);
+  put_be32 (header + 16, (uint32_t) len);
+  if (!out_append (out, header, sizeof header))
+    return false;
+  if (!out_append (out, data, len)) {
+    out->len -= sizeof header;
+    return false;
   }
-  while (len > 0 && !is_full (gather)) {
-    n = MIN (len, sizeof zeros);
-    gather_bytes (gather, zeros, n);
-    len -= n;
-  }
-}
-
-/* What is left to send of REQUEST.  Returns true if the reply after it
- * may follow: all of this one is gathered.
- */
-static bool
-gather_reply (struct gather *gather, const struct request *request)
-{
-  uint64_t skip = request->sent;
-  size_t i;
-
-  if (skip < sizeof request->header) {
-    gather_bytes (gather, request->header + skip,
-                  sizeof request->header - skip);
-    skip = sizeof request->header;
-  }
-  if (!request->has_op)
-    return true;
-  skip -= sizeof request->header + request->op_start;
-  for (i = 0; i < request->op.nr_pieces; i++) {
-    const struct read_piece *piece = &request->op.pieces[i];
-
-    if (skip >= piece->len) {
-      skip -= piece->len;
-      continue;
-    }
-    if (is_full (gather))
-      return false;
-    gather_piece (gather, piece, (size_t) skip);
-    skip = 0;
-  }
-  return reply_end (request) == reply_size (request);
+  request->conn->nr_bytes += sizeof header + len;
+  return true;
 }
 
 static void
@@ -148,7 +74,7 @@ gather_replies (struct conn *conn, struct gather *gather)
 
   TAILQ_FOREACH (request, &conn->replies, entry)
   {
-    if (is_full (gather) || !gather_reply (gather, request))
+    if (gather_is_full (gather) || !gather_reply (gather, request))
       return;
   }
 }
@@ -160,28 +86,43 @@ let_go (struct request *request)
   request->has_op = false;
 }
 
-/* REQUEST is begun and has nothing to send just now: get its next part. */
+/* REQUEST is begun and has nothing to send just now: get its next part, or
+ * all of it again where parts cannot be read alone.
+ */
 static void
 resume (struct request *request)
 {
   struct conn *conn = request->conn;
-  const uint64_t header = NBD_SIMPLE_REPLY_SIZE;
-  const uint32_t start =
-    (uint32_t) (request->sent > header ? request->sent - header : 0);
+  const uint64_t header = reply_header_size (request);
+  uint32_t start = 0, len = request->len;
 
   assert (conn->resuming == NULL);
   conn->resuming = request;
-  request_start_read (
-    request, start,
-    (uint32_t) MIN (request->len - start, conn->shard->limits->max_resume));
+  if (reply_is_stream (request)) {
+    if (request->sent > header)
+      start = (uint32_t) (request->sent - header);
+    len = (uint32_t) MIN (len - start, conn->shard->limits->max_resume);
+  }
+  request_start_read (request, start, len);
+}
+
+/* REQUEST is answered. */
+static void
+count (const struct request *request)
+{
+  if (!request->is_read)
+    return;
+  METRIC_ADD (client_reads, request->error == 0);
+  METRIC_ADD (client_errors, request->error != 0);
+  METRIC_ADD (client_bytes, request->error == 0 ? request->len : 0);
 }
 
 /* LEN bytes are on the wire: free what is answered. */
 static void
 account (struct conn *conn, size_t len)
 {
-  uint64_t reads = 0, bytes = 0, n;
   struct request *request;
+  uint64_t n;
 
   conn->sent_since += len;
   while (len > 0) {
@@ -198,12 +139,9 @@ account (struct conn *conn, size_t len)
       resume (request);
       break;
     }
-    reads += request->has_op;
-    bytes += request->has_op ? request->len : 0;
+    count (request);
     request_free (request);
   }
-  METRIC_ADD (client_reads, reads);
-  METRIC_ADD (client_bytes, bytes);
 }
 
 /* Start parked reads again: at once the one whose reply has begun, or else
@@ -313,13 +251,14 @@ can_send (const struct conn *conn)
 static bool
 send_batch (struct conn *conn)
 {
-  struct gather gather = { .iov = conn->shard->iov };
+  struct gather gather = { .space = &conn->shard->gather };
 
   unpark (conn);
   if (conn->resuming || TAILQ_EMPTY (&conn->replies))
     return false;
   gather_replies (conn, &gather);
-  account (conn, send_some (conn, gather.iov, gather.count, gather.bytes));
+  account (conn, send_some (conn, gather.space->iov, gather.count,
+                            gather.bytes));
   return true;
 }
 

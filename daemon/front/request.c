@@ -71,6 +71,8 @@ take_request (struct conn *conn, const struct wire_request *wire)
     return NULL;
   }
   memcpy (request->cookie, wire->cookie, NBD_COOKIE_SIZE);
+  request->is_last = true;
+  request->bad_offset = NO_OFFSET;
   conn->nr_requests++;
   return request;
 }
@@ -83,20 +85,67 @@ request_free (struct request *request)
   if (request->has_op)
     read_op_release (&request->op);
   conn->nr_requests--;
-  conn->nr_bytes -= request->len;
+  conn->nr_bytes -= request->len + request->encoded.len;
+  out_free (&request->encoded);
   shard_give_request (conn->shard, request);
 }
 
-/* Answer WIRE with an NBD error, or success, and no data. */
+static enum reply_form
+read_form (const struct conn *conn, const struct wire_request *wire)
+{
+  if (!conn->structured)
+    return REPLY_SIMPLE;
+  return wire->flags & NBD_CMD_FLAG_DF ? REPLY_WHOLE : REPLY_CHUNKS;
+}
+
+/* Refuse WIRE with an NBD error, and say why. */
 static void
-answer (struct conn *conn, const struct wire_request *wire, uint32_t error)
+refuse (struct conn *conn, const struct wire_request *wire, uint32_t error,
+        const char *message)
 {
   struct request *request = take_request (conn, wire);
 
   if (request == NULL)
     return;
   request->error = error;
+  request->message = message;
+  request->is_read = wire->type == NBD_CMD_READ;
+  request->form = read_form (conn, wire);
   reply_queue (request);
+}
+
+/* WIRE has been done. */
+static void
+acknowledge (struct conn *conn, const struct wire_request *wire)
+{
+  struct request *request = take_request (conn, wire);
+
+  if (request)
+    reply_queue (request);
+}
+
+/* For the client's user.  Corruption must look like nothing else. */
+static const char *
+failure_message (int status)
+{
+  switch (status) {
+  case -EBADMSG: return "corrupt: its digest does not match";
+  case -ENOENT: return "the store lacks a blob";
+  case -EPROTO: return "the driver sent malformed data";
+  case -ENOMEM: return "out of memory";
+  default: return "the store cannot be read";
+  }
+}
+
+/* REQUEST is answered with an error. */
+static void
+fail (struct request *request, int status)
+{
+  request->error = nbd_errno (status);
+  request->message = failure_message (status);
+  request->bad_offset = request->op.bad_offset;
+  read_op_release (&request->op);
+  request->has_op = false;
 }
 
 /* The pager is done with REQUEST, which is in no list now. */
@@ -113,17 +162,14 @@ read_is_done (struct request *request)
     conn_bury (conn);
     return;
   }
-  if (status < 0) {
-    read_op_release (&request->op);
-    request->has_op = false;
-    request->error = nbd_errno (status);
-    /* A reply that has begun cannot fail any more. */
-    if (status == -ESHUTDOWN || request->sent > 0) {
-      request_free (request);
-      conn_close (conn, "a read failed and cannot be answered");
-      return;
-    }
+  /* A reply that has begun cannot fail any more. */
+  if (status == -ESHUTDOWN || (status < 0 && request->sent > 0)) {
+    request_free (request);
+    conn_close (conn, "a read failed and cannot be answered");
+    return;
   }
+  if (status < 0)
+    fail (request, status);
   reply_queue (request);
 }
 
@@ -177,25 +223,45 @@ export_size (const struct conn *conn)
   return export_get_info (conn->export)->size;
 }
 
+/* Returns what is wrong with WIRE, of which FLAGS may be set, or NULL. */
+static const char *
+find_mistake (const struct conn *conn, const struct wire_request *wire,
+              uint16_t flags)
+{
+  if (wire->flags & ~flags)
+    return "flag not supported";
+  if (wire->len == 0)
+    return "nothing asked for";
+  if (!range_is_within (export_size (conn), wire->offset, wire->len))
+    return "beyond the end of the export";
+  return NULL;
+}
+
 static void
 handle_read (struct conn *conn, const struct wire_request *wire)
 {
+  const char *mistake =
+    find_mistake (conn, wire, conn->structured ? NBD_CMD_FLAG_DF : 0);
   struct request *request;
 
-  if (wire->flags != 0 || wire->len == 0 || wire->len > NBD_MAX_READ ||
-      !range_is_within (export_size (conn), wire->offset, wire->len)) {
-    answer (conn, wire, NBD_EINVAL);
+  if (mistake == NULL && wire->len > NBD_MAX_READ)
+    mistake = "more than 32 MiB asked for";
+  if (mistake) {
+    refuse (conn, wire, NBD_EINVAL, mistake);
     return;
   }
   request = take_request (conn, wire);
   if (request == NULL)
     return;
   request->is_read = true;
+  request->form = read_form (conn, wire);
   request->offset = wire->offset;
   request->len = wire->len;
   conn->nr_bytes += wire->len;
   request_start_read (request, 0, wire->len);
 }
+
+static const char read_only[] = "the export is read-only";
 
 /* Refused, but its payload comes first. */
 static void
@@ -206,6 +272,7 @@ handle_write (struct conn *conn, const struct wire_request *wire)
   if (request == NULL)
     return;
   request->error = NBD_EPERM;
+  request->message = read_only;
   assert (conn->refused == NULL);
   conn->refused = request;
   conn->skip = wire->len;
@@ -225,13 +292,14 @@ request_payload_skipped (struct conn *conn)
 static void
 handle_cache (struct conn *conn, const struct wire_request *wire)
 {
-  if (wire->flags != 0 || wire->len == 0 ||
-      !range_is_within (export_size (conn), wire->offset, wire->len)) {
-    answer (conn, wire, NBD_EINVAL);
+  const char *mistake = find_mistake (conn, wire, 0);
+
+  if (mistake) {
+    refuse (conn, wire, NBD_EINVAL, mistake);
     return;
   }
   export_prefetch (conn->export, wire->offset, wire->len);
-  answer (conn, wire, NBD_SUCCESS);
+  acknowledge (conn, wire);
 }
 
 static void
@@ -242,9 +310,13 @@ handle (struct conn *conn, const struct wire_request *wire)
   case NBD_CMD_WRITE: handle_write (conn, wire); break;
   case NBD_CMD_DISC: conn_drain (conn); break;
   case NBD_CMD_TRIM:
-  case NBD_CMD_WRITE_ZEROES: answer (conn, wire, NBD_EPERM); break;
+  case NBD_CMD_WRITE_ZEROES:
+    refuse (conn, wire, NBD_EPERM, read_only);
+    break;
   case NBD_CMD_CACHE: handle_cache (conn, wire); break;
-  default: answer (conn, wire, NBD_EINVAL); break;
+  default:
+    refuse (conn, wire, NBD_EINVAL, "command not supported");
+    break;
   }
 }
 
@@ -253,10 +325,10 @@ static bool
 has_room (const struct conn *conn, const struct wire_request *wire)
 {
   const struct front_limits *limits = conn->shard->limits;
+  const uint32_t len = wire->type == NBD_CMD_READ ? wire->len : 0;
 
   return conn->nr_requests < limits->max_requests &&
-         (wire->type != NBD_CMD_READ || conn->nr_bytes == 0 ||
-          conn->nr_bytes + wire->len <= limits->max_bytes);
+         (conn->nr_bytes == 0 || conn->nr_bytes + len <= limits->max_bytes);
 }
 
 bool

@@ -10,6 +10,7 @@
 
 #include "daemon/front/loop.h"
 #include "daemon/front/nbd-protocol.h"
+#include "daemon/front/option-reply.h"
 #include "daemon/pager/pager.h"
 
 struct conn;
@@ -31,6 +32,16 @@ struct conn;
  * (conn->refused).
  */
 
+/* How a request is answered; reply-layout.h draws it. */
+enum reply_form {
+  REPLY_SIMPLE,
+  REPLY_WHOLE,
+  REPLY_CHUNKS,
+  REPLY_ENCODED,
+};
+
+#define NO_OFFSET UINT64_MAX
+
 /* Owned by the loop's thread; op is lent to the pager while in reading. */
 struct request {
   struct read_op op;
@@ -40,14 +51,19 @@ struct request {
   struct conn *conn;
   bool has_op; /* op is the pager's, or complete. */
   bool is_read;
-  uint32_t error;                  /* NBD error of the reply. */
+  bool is_last; /* Its last chunk is the last of its cookie. */
+  enum reply_form form;
+  uint32_t error;                  /* NBD error of the reply; */
+  const char *message;             /* why, for a person: a literal. */
+  uint64_t bad_offset;             /* Where a read failed, or NO_OFFSET:
+                                      the request was at fault. */
   uint64_t offset;                 /* Of a read: bytes in the export; */
   uint32_t len;                    /* bytes. */
   uint32_t op_start;               /* Bytes of the answer that precede op's. */
   uint64_t sent;                   /* Bytes of the reply, with its header, that
                                       are on the wire. */
   uint8_t cookie[NBD_COOKIE_SIZE]; /* The client's. */
-  uint8_t header[NBD_SIMPLE_REPLY_SIZE];
+  struct out_buf encoded;          /* Of REPLY_ENCODED. */
 };
 
 TAILQ_HEAD (request_list, request);

@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include <sys/uio.h>
 
 #include "daemon/front/limits.h"
 #include "daemon/front/loop.h"
+#include "daemon/front/reply-layout.h"
 #include "daemon/front/request.h"
 
 struct client_policy;
@@ -23,11 +23,6 @@ struct conn;
 struct pager;
 
 TAILQ_HEAD (conn_list, conn);
-
-/* What one sendmsg takes. */
-enum {
-  SHARD_MAX_IOV = 1024
-};
 
 struct shard {
   struct loop loop;
@@ -49,8 +44,8 @@ struct shard {
   bool stopping;    /* Answers what is under way, then closes. */
   unsigned nr_late; /* Attachments nobody waits for, being posted. */
 
-  struct iovec iov[SHARD_MAX_IOV]; /* Of the reply being sent. */
-  uint8_t scratch[64 << 10];       /* Payloads that are read over. */
+  struct gather_space gather; /* Of the replies being sent. */
+  uint8_t scratch[64 << 10];  /* Payloads that are read over. */
 };
 
 int shard_init (struct shard *shard, const struct front_limits *limits,

@@ -21,6 +21,8 @@ front_sources = \
 	front/option-reply.h \
 	front/policy.c \
 	front/policy.h \
+	front/reply-layout.c \
+	front/reply-layout.h \
 	front/reply.c \
 	front/reply.h \
 	front/request.c \

@@ -176,15 +176,33 @@ client_end_option (int fd, uint32_t option)
   return type;
 }
 
-int
-client_attach (const struct front_fixture *fixture, const char *name)
+static int
+attach (const struct front_fixture *fixture, const char *name,
+        bool structured)
 {
   const int fd = client_connect (fixture);
 
   client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
+  if (structured) {
+    client_send_option (fd, NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+    CHECK_EQ (client_end_option (fd, NBD_OPT_STRUCTURED_REPLY), NBD_REP_ACK);
+  }
   client_send_info (fd, NBD_OPT_GO, name);
   CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
   return fd;
+}
+
+int
+client_attach (const struct front_fixture *fixture, const char *name)
+{
+  return attach (fixture, name, false);
+}
+
+int
+client_attach_structured (const struct front_fixture *fixture,
+                          const char *name)
+{
+  return attach (fixture, name, true);
 }
 
 void
@@ -211,6 +229,41 @@ client_recv_reply (int fd, uint64_t *ret_cookie)
   CHECK (get_be32 (reply) == NBD_SIMPLE_REPLY_MAGIC);
   *ret_cookie = get_be64 (reply + 8);
   return get_be32 (reply + 4);
+}
+
+struct client_chunk
+client_recv_chunk (int fd)
+{
+  uint8_t header[NBD_CHUNK_HEADER_SIZE];
+
+  client_recv (fd, header, sizeof header);
+  CHECK (get_be32 (header) == NBD_STRUCTURED_REPLY_MAGIC);
+  return (struct client_chunk){
+    .flags = get_be16 (header + 4),
+    .type = get_be16 (header + 6),
+    .cookie = get_be64 (header + 8),
+    .len = get_be32 (header + 16),
+  };
+}
+
+uint32_t
+client_recv_error (int fd, const struct client_chunk *chunk,
+                   uint64_t *ret_offset)
+{
+  const bool has_offset = chunk->type == NBD_REPLY_TYPE_ERROR_OFFSET;
+  uint8_t payload[256];
+  uint16_t message_len;
+
+  CHECK (has_offset || chunk->type == NBD_REPLY_TYPE_ERROR);
+  CHECK (chunk->len >= 6 && chunk->len <= sizeof payload);
+  client_recv (fd, payload, chunk->len);
+  message_len = get_be16 (payload + 4);
+  CHECK_EQ (chunk->len, 6u + message_len + (has_offset ? 8 : 0));
+  CHECK (message_len > 0);
+  CHECK (get_be32 (payload) != 0);
+  *ret_offset = has_offset ? get_be64 (payload + 6 + message_len)
+                           : UINT64_MAX;
+  return get_be32 (payload);
 }
 
 uint32_t

@@ -61,11 +61,30 @@ uint32_t client_end_option (int fd, uint32_t option);
 /* Connect, and attach to NAME with GO. */
 int client_attach (const struct front_fixture *fixture, const char *name);
 
+/* The same with structured replies. */
+int client_attach_structured (const struct front_fixture *fixture,
+                              const char *name);
+
 void client_send_request (int fd, uint16_t flags, uint16_t type,
                           uint64_t cookie, uint64_t offset, uint32_t len);
 
 /* A simple reply: returns its error.  A read's bytes follow. */
 uint32_t client_recv_reply (int fd, uint64_t *ret_cookie);
+
+/* The header of a chunk; LEN bytes of payload follow. */
+struct client_chunk {
+  uint16_t flags;
+  uint16_t type;
+  uint64_t cookie;
+  uint32_t len;
+};
+struct client_chunk client_recv_chunk (int fd);
+
+/* Receive the rest of an error chunk.  Returns its error, and in
+ * *RET_OFFSET its offset, or UINT64_MAX if it has none.
+ */
+uint32_t client_recv_error (int fd, const struct client_chunk *chunk,
+                            uint64_t *ret_offset);
 
 /* Send a request and receive its reply, which has no data. */
 uint32_t client_request (int fd, uint16_t flags, uint16_t type,

@@ -101,7 +101,7 @@ the_empty_name_is_told_its_real_one (void)
 static void
 unknown_options_are_refused_and_the_connection_kept (void)
 {
-  static const uint32_t options[] = { 0, 4, 5, 8, 9, 10, 11, 12, 99,
+  static const uint32_t options[] = { 0, 4, 5, 9, 10, 11, 12, 99,
                                       UINT32_MAX };
   const int fd = greeted ();
   uint8_t data[5000];
@@ -113,6 +113,39 @@ unknown_options_are_refused_and_the_connection_kept (void)
     CHECK_EQ (client_end_option (fd, options[i]), NBD_REP_ERR_UNSUP);
   }
   expect_goes_on (fd);
+}
+
+/* The transmission flags that INFO tells on FD. */
+static uint16_t
+flags_of_export (int fd)
+{
+  uint8_t data[NBD_MAX_STRING];
+  size_t len;
+
+  client_send_info (fd, NBD_OPT_INFO, "fast");
+  CHECK_EQ (client_recv_option (fd, NBD_OPT_INFO, data, &len), NBD_REP_INFO);
+  CHECK_EQ (get_be16 (data), NBD_INFO_EXPORT);
+  CHECK_EQ (client_end_option (fd, NBD_OPT_INFO), NBD_REP_ACK);
+  return get_be16 (data + 10);
+}
+
+static void
+structured_replies_are_accepted_once_and_bring_df (void)
+{
+  const uint32_t option = NBD_OPT_STRUCTURED_REPLY;
+  const int fd = greeted ();
+
+  CHECK_EQ (flags_of_export (fd), wanted_flags);
+  client_send_option (fd, option, "x", 1);
+  CHECK_EQ (client_end_option (fd, option), NBD_REP_ERR_INVALID);
+  CHECK_EQ (flags_of_export (fd), wanted_flags);
+  client_send_option (fd, option, NULL, 0);
+  CHECK_EQ (client_end_option (fd, option), NBD_REP_ACK);
+  CHECK_EQ (flags_of_export (fd), wanted_flags | NBD_FLAG_SEND_DF);
+  client_send_option (fd, option, NULL, 0);
+  CHECK_EQ (client_end_option (fd, option), NBD_REP_ERR_INVALID);
+  CHECK_EQ (flags_of_export (fd), wanted_flags | NBD_FLAG_SEND_DF);
+  close (fd);
 }
 
 static void
@@ -310,7 +343,7 @@ whole_dialogue (uint8_t *data)
   put_be32 (p, NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
   p += 4;
   for (i = 0; i < 3; i++) {
-    static const uint32_t options[] = { 8, NBD_OPT_LIST, NBD_OPT_GO };
+    static const uint32_t options[] = { 99, NBD_OPT_LIST, NBD_OPT_GO };
     const uint32_t len = options[i] == NBD_OPT_GO ? 10 : 0;
 
     put_be64 (p, NBD_OPTION_MAGIC);
@@ -339,7 +372,7 @@ expect_dialogue (int fd)
   int i;
 
   client_recv (fd, greeting, sizeof greeting);
-  CHECK_EQ (client_end_option (fd, 8), NBD_REP_ERR_UNSUP);
+  CHECK_EQ (client_end_option (fd, 99), NBD_REP_ERR_UNSUP);
   CHECK_EQ (client_end_option (fd, NBD_OPT_LIST), NBD_REP_ACK);
   CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
   for (i = 0; i < 2; i++) {
@@ -404,6 +437,7 @@ main (void)
   RUN (info_tells_all_that_was_asked_and_go_serves);
   RUN (the_empty_name_is_told_its_real_one);
   RUN (unknown_options_are_refused_and_the_connection_kept);
+  RUN (structured_replies_are_accepted_once_and_bring_df);
   RUN (malformed_options_are_refused_and_the_connection_kept);
   RUN (oversize_options_are_refused);
   RUN (exports_that_cannot_be_opened_say_why);

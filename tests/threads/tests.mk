@@ -27,6 +27,7 @@ thread_programs = \
 	threads/test-front-handshake \
 	threads/test-front-requests \
 	threads/test-front-stop \
+	threads/test-front-structured \
 	threads/test-lane \
 	threads/test-profiles \
 	threads/test-profiles-auto \
@@ -43,6 +44,8 @@ threads_test_front_handshake_SOURCES = threads/test-front-handshake.c
 threads_test_front_handshake_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_stop_SOURCES = threads/test-front-stop.c
 threads_test_front_stop_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_structured_SOURCES = threads/test-front-structured.c
+threads_test_front_structured_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_requests_SOURCES = threads/test-front-requests.c
 threads_test_front_requests_LDADD = harness/libfronttest.la $(LDADD)
 

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright the blobpager authors. */
+/* Structured replies: what a client puts together from the chunks is the
+ * image, or says exactly where it is not.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/bytes.h"
+#include "lib/base/range.h"
+#include "harness/check.h"
+#include "harness/front-client.h"
+
+enum {
+  PIECE = 48 << 10, /* Of the fake image; every fifth is a hole. */
+  MAX_LEN = 32 << 20,
+};
+
+static struct front_fixture fixture;
+
+/* What came of a read. */
+struct answer {
+  uint64_t nr_data; /* Chunks. */
+  uint64_t nr_holes;
+  uint64_t data_bytes;
+  uint64_t hole_bytes;
+  uint32_t error;
+  uint64_t bad_offset; /* UINT64_MAX: none. */
+};
+
+/* A content chunk: it lies in the range, on nothing that came before, and
+ * has the image's bytes.
+ */
+static void
+take_content (int fd, const struct client_chunk *chunk, uint64_t offset,
+              uint32_t len, uint8_t *is_there, struct answer *answer)
+{
+  const bool is_hole = chunk->type == NBD_REPLY_TYPE_OFFSET_HOLE;
+  uint64_t at, n, i;
+  uint8_t fields[12];
+
+  client_recv (fd, fields, is_hole ? 12 : 8);
+  at = get_be64 (fields);
+  n = is_hole ? get_be32 (fields + 8) : chunk->len - 8;
+  CHECK (chunk->len >= (is_hole ? 12 : 9));
+  CHECK (n > 0 && at >= offset && at + n <= offset + len);
+  CHECK (memchr (is_there + (at - offset), 1, n) == NULL);
+  memset (is_there + (at - offset), 1, n);
+  if (is_hole) {
+    for (i = 0; i < n; i++)
+      CHECK_EQ (*fake_pager_bytes (fixture.pager, at + i), 0);
+    answer->nr_holes++;
+    answer->hole_bytes += n;
+  }
+  else {
+    client_recv_bytes (&fixture, fd, at, (uint32_t) n);
+    answer->nr_data++;
+    answer->data_bytes += n;
+  }
+}
+
+/* The answer to one read. */
+static struct answer
+take_answer (int fd, uint64_t cookie, uint64_t offset, uint32_t len)
+{
+  static uint8_t is_there[MAX_LEN];
+  struct answer answer = { .bad_offset = UINT64_MAX };
+  struct client_chunk chunk;
+
+  memset (is_there, 0, len <= MAX_LEN ? len : 0);
+  do {
+    chunk = client_recv_chunk (fd);
+    CHECK_EQ (chunk.cookie, cookie);
+    if (chunk.type == NBD_REPLY_TYPE_OFFSET_DATA ||
+        chunk.type == NBD_REPLY_TYPE_OFFSET_HOLE)
+      take_content (fd, &chunk, offset, len, is_there, &answer);
+    else if (chunk.type != NBD_REPLY_TYPE_NONE)
+      answer.error = client_recv_error (fd, &chunk, &answer.bad_offset);
+  } while (!(chunk.flags & NBD_REPLY_FLAG_DONE));
+  if (answer.error == 0)
+    CHECK (memchr (is_there, 0, len) == NULL);
+  return answer;
+}
+
+static struct answer
+read_range (int fd, uint16_t flags, uint64_t offset, uint32_t len)
+{
+  client_send_request (fd, flags, NBD_CMD_READ, 4711, offset, len);
+  return take_answer (fd, 4711, offset, len);
+}
+
+/* ---- Reads ---- */
+
+static void
+reads_of_any_alignment_and_length_are_exact (void)
+{
+  static const uint32_t lengths[] = { 1, 511, 512, 4096,
+                                      4097, 48 << 10, 131073, 1 << 20,
+                                      3333333, 32 << 20 };
+  static const char *const exports[] = { "fast", "slow", "mixed" };
+  size_t i;
+  int fd;
+
+  for (i = 0; i < 3 * ARRAY_LEN (lengths); i++) {
+    const uint32_t len = lengths[i / 3];
+
+    fd = client_attach_structured (&fixture, exports[i % 3]);
+    CHECK_EQ (read_range (fd, 0, 0, len).error, 0);
+    CHECK_EQ (read_range (fd, 0, 12345, len).error, 0);
+    CHECK_EQ (read_range (fd, 0, FAKE_SIZE - len, len).error, 0);
+    CHECK_EQ (read_range (fd, NBD_CMD_FLAG_DF, 54321, len).error, 0);
+    close (fd);
+  }
+}
+
+static void
+holes_are_told_and_not_sent (void)
+{
+  const int fd = client_attach_structured (&fixture, "mixed");
+  struct answer answer;
+
+  answer = read_range (fd, 0, 0, 10 * PIECE);
+  CHECK_EQ (answer.hole_bytes, 2 * PIECE);
+  CHECK_EQ (answer.data_bytes, 8 * PIECE);
+  CHECK_EQ (answer.nr_holes, 2);
+  answer = read_range (fd, 0, 4 * PIECE + 7, 100); /* Nothing else. */
+  CHECK_EQ (answer.nr_holes, 1);
+  CHECK_EQ (answer.nr_data, 0);
+  close (fd);
+}
+
+/* A client handles a chunk more slowly than some zeros. */
+static void
+a_short_hole_beside_data_is_sent_as_zeros (void)
+{
+  const int fd = client_attach_structured (&fixture, "fast");
+  struct answer answer;
+
+  answer = read_range (fd, 0, 3 * PIECE, PIECE + 512);
+  CHECK_EQ (answer.nr_data, 1);
+  CHECK_EQ (answer.nr_holes, 0);
+  answer = read_range (fd, 0, 5 * PIECE - 512, PIECE);
+  CHECK_EQ (answer.nr_data, 1);
+  CHECK_EQ (answer.nr_holes, 0);
+  close (fd);
+}
+
+static void
+df_gets_one_chunk_with_the_zeros_in_it (void)
+{
+  const int fd = client_attach_structured (&fixture, "mixed");
+  struct answer answer;
+
+  answer = read_range (fd, NBD_CMD_FLAG_DF, 0, 32 << 20);
+  CHECK_EQ (answer.nr_data, 1);
+  CHECK_EQ (answer.nr_holes, 0);
+  answer = read_range (fd, NBD_CMD_FLAG_DF, 4 * PIECE, PIECE);
+  CHECK_EQ (answer.nr_data, 1);
+  CHECK_EQ (answer.nr_holes, 0);
+  close (fd);
+}
+
+/* ---- Errors ---- */
+
+static void
+what_is_wrong_with_a_read_is_said_in_a_chunk (void)
+{
+  static const struct {
+    uint16_t flags;
+    uint64_t offset;
+    uint32_t len;
+  } bad[] = {
+    { 0, FAKE_SIZE, 1 },
+    { 0, FAKE_SIZE - 1, 2 },
+    { 0, 0, 0 },
+    { 0, UINT64_MAX, UINT32_MAX },
+    { 0, 0, (32 << 20) + 1 },
+    { NBD_CMD_FLAG_DF, FAKE_SIZE, 1 },
+    { 1, 0, 512 },
+    { NBD_CMD_FLAG_DF | 1 << 3, 0, 512 },
+    { 1 << 15, 0, 512 },
+  };
+  const int fd = client_attach_structured (&fixture, "fast");
+  struct answer answer;
+  size_t i;
+
+  for (i = 0; i < ARRAY_LEN (bad); i++) {
+    answer = read_range (fd, bad[i].flags, bad[i].offset, bad[i].len);
+    CHECK_EQ (answer.error, NBD_EINVAL);
+    CHECK (answer.bad_offset == UINT64_MAX);
+    CHECK_EQ (read_range (fd, 0, 1000, 1000).error, 0);
+  }
+  close (fd);
+}
+
+static void
+refusals_of_other_commands_say_why (void)
+{
+  static const struct {
+    uint16_t type;
+    uint32_t error;
+  } refused[] = {
+    { NBD_CMD_WRITE, NBD_EPERM },
+    { NBD_CMD_TRIM, NBD_EPERM },
+    { NBD_CMD_WRITE_ZEROES, NBD_EPERM },
+    { NBD_CMD_FLUSH, NBD_EINVAL },
+    { 100, NBD_EINVAL },
+  };
+  const int fd = client_attach_structured (&fixture, "fast");
+  struct client_chunk chunk;
+  uint64_t offset;
+  size_t i;
+
+  for (i = 0; i < ARRAY_LEN (refused); i++) {
+    client_send_request (fd, 0, refused[i].type, i, 0, 512);
+    if (refused[i].type == NBD_CMD_WRITE)
+      client_send (fd, fake_pager_bytes (fixture.pager, 0), 512);
+    chunk = client_recv_chunk (fd);
+    CHECK_EQ (chunk.cookie, i);
+    CHECK_EQ (chunk.flags, NBD_REPLY_FLAG_DONE);
+    CHECK_EQ (client_recv_error (fd, &chunk, &offset), refused[i].error);
+    CHECK (offset == UINT64_MAX);
+  }
+  CHECK_EQ (client_request (fd, 0, NBD_CMD_CACHE, 0, 512), 0);
+  close (fd);
+}
+
+static void
+corrupt_bytes_are_an_error_at_their_offset (void)
+{
+  const int fd = client_attach_structured (&fixture, "corrupt");
+  struct answer answer;
+
+  answer = read_range (fd, 0, FAKE_BAD_OFFSET, 1);
+  CHECK_EQ (answer.error, NBD_EIO);
+  CHECK_EQ (answer.bad_offset, FAKE_BAD_OFFSET);
+  answer = read_range (fd, NBD_CMD_FLAG_DF, 0, 4 << 20);
+  CHECK_EQ (answer.error, NBD_EIO);
+  CHECK_EQ (answer.bad_offset, FAKE_BAD_OFFSET);
+  CHECK_EQ (answer.nr_data + answer.nr_holes, 0);
+  CHECK_EQ (read_range (fd, 0, 0, FAKE_BAD_OFFSET).error, 0);
+  close (fd);
+}
+
+/* ---- Side by side ---- */
+
+static void
+simple_and_structured_clients_do_not_disturb_each_other (void)
+{
+  const int simple = client_attach (&fixture, "mixed");
+  const int structured = client_attach_structured (&fixture, "mixed");
+  uint64_t i;
+
+  for (i = 0; i < 50; i++) {
+    client_send_request (structured, 0, NBD_CMD_READ, i, i * 4097, 99999);
+    client_expect_bytes (&fixture, simple, i * 1234, 54321);
+    CHECK_EQ (take_answer (structured, i, i * 4097, 99999).error, 0);
+  }
+  close (simple);
+  close (structured);
+}
+
+int
+main (void)
+{
+  fixture_start (&fixture);
+  RUN (reads_of_any_alignment_and_length_are_exact);
+  RUN (holes_are_told_and_not_sent);
+  RUN (a_short_hole_beside_data_is_sent_as_zeros);
+  RUN (df_gets_one_chunk_with_the_zeros_in_it);
+  RUN (what_is_wrong_with_a_read_is_said_in_a_chunk);
+  RUN (refusals_of_other_commands_say_why);
+  RUN (corrupt_bytes_are_an_error_at_their_offset);
+  RUN (simple_and_structured_clients_do_not_disturb_each_other);
+  fixture_stop (&fixture);
+  return EXIT_SUCCESS;
+}
