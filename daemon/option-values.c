@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* The values of options that have a grammar of their own: --listen,
- * --driver and --pin.
+/* The values of options, but for those about listeners.
  *
  * Threads: main only, before any other starts.
  */
 #include <config.h>
 
 #include <errno.h>
-#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 
 #include "daemon/log.h"
 #include "daemon/options.h"
@@ -20,14 +17,15 @@
 #include "lib/base/size.h"
 #include "lib/tag.h"
 
+#define MIN_CACHE_BYTES (UINT64_C (64) << 20)
+
 enum {
-  MAX_LISTENS = 64,
+  MAX_DRIVER_TIMEOUT = 24 * 60 * 60, /* Seconds. */
   MAX_PINS = 4096,
-  MAX_SOCKET_PATH = sizeof ((struct sockaddr_un *) 0)->sun_path - 1,
 };
 
-static char *
-copy_bytes (const char *text, size_t len)
+char *
+options_copy (const char *text, size_t len)
 {
   char *copy = strndup (text, len);
 
@@ -46,144 +44,91 @@ options_grow (void *array, size_t count, size_t size)
   return grown;
 }
 
-/* Octal, as chmod takes it: 0660 or 660. */
-static int
-parse_mode (const char *text, mode_t *ret_mode)
+int
+set_store (struct options *options, const char *value, struct bp_error *err)
 {
-  char *end;
-  unsigned long mode;
-
-  if (*text < '0' || *text > '7')
-    return -EINVAL;
-  mode = strtoul (text, &end, 8);
-  if (*end != '\0' || mode > 0777)
-    return -EINVAL;
-  *ret_mode = (mode_t) mode;
-  return 0;
-}
-
-/* The name of a group, or its number. */
-static int
-parse_group (const char *text, gid_t *ret_gid)
-{
-  const struct group *group = getgrnam (text);
-  uint64_t number;
-
-  if (group != NULL)
-    *ret_gid = group->gr_gid;
-  else if (bp_number_parse (text, 0, UINT32_MAX - 1, &number) == 0)
-    *ret_gid = (gid_t) number;
-  else
-    return -EINVAL;
-  return 0;
-}
-
-/* mode=OCTAL or group=NAME, behind a comma of --listen=unix:PATH. */
-static int
-parse_unix_word (struct listen_option *listen, const char *word,
-                 struct bp_error *err)
-{
-  if (strncmp (word, "mode=", 5) == 0) {
-    if (parse_mode (word + 5, &listen->mode) == 0)
-      return 0;
-    return bp_error_set (err, -EINVAL, "'%s' is no mode", word + 5);
-  }
-  if (strncmp (word, "group=", 6) == 0) {
-    if (parse_group (word + 6, &listen->gid) == 0)
-      return 0;
-    return bp_error_set (err, -EINVAL, "no group '%s'", word + 6);
-  }
-  return bp_error_set (err, -EINVAL, "unknown word '%s'", word);
-}
-
-/* PATH[,mode=OCTAL][,group=NAME] */
-static int
-parse_unix (struct listen_option *listen, const char *text,
-            struct bp_error *err)
-{
-  char *words = copy_bytes (text, strlen (text));
-  char *rest = words;
-  const char *word;
-  int r = 0;
-
-  listen->path = copy_bytes (text, strcspn (text, ","));
-  strsep (&rest, ",");
-  if (*listen->path == '\0')
-    r = -EINVAL;
-  else if (strlen (listen->path) > MAX_SOCKET_PATH)
-    r = bp_error_set (err, -EINVAL, "path longer than %d bytes",
-                      (int) MAX_SOCKET_PATH);
-  while (r == 0 && (word = strsep (&rest, ",")) != NULL)
-    r = parse_unix_word (listen, word, err);
-  free (words);
-  return r;
-}
-
-/* A service, or a number that TCP has: getaddrinfo takes any, modulo 2^16. */
-static bool
-is_port (const char *text)
-{
-  uint64_t number;
-
-  return text[strspn (text, "0123456789")] != '\0' ||
-         bp_number_parse (text, 0, UINT16_MAX, &number) == 0;
-}
-
-/* HOST:PORT or [ADDRESS]:PORT; the port is a number or a service. */
-static int
-parse_tcp (struct listen_option *listen, const char *text,
-           struct bp_error *err)
-{
-  const bool brackets = text[0] == '[';
-  const char *host = text + brackets;
-  const char *end = brackets ? strchr (host, ']') : strchr (host, ':');
-
-  if (end == NULL || end == host || end[brackets] != ':')
-    return -EINVAL;
-  listen->host = copy_bytes (host, (size_t) (end - host));
-  listen->port = copy_bytes (end + brackets + 1,
-                             strlen (end + brackets + 1));
-  if (*listen->port == '\0' || strchr (listen->port, ':') != NULL)
-    return -EINVAL;
-  if (!is_port (listen->port))
-    return bp_error_set (err, -EINVAL, "'%s' is no port", listen->port);
-  return 0;
-}
-
-void
-listen_option_free (struct listen_option *listen)
-{
-  free (listen->path);
-  free (listen->host);
-  free (listen->port);
-  free (listen->clients.export_globs);
+  (void) err;
+  options->store = value;
+  return *value == '\0' ? -EINVAL : 0;
 }
 
 int
-set_listen (struct options *options, const char *value, struct bp_error *err)
+set_control (struct options *options, const char *value,
+             struct bp_error *err)
 {
-  struct listen_option listen = { .mode = 0600, .gid = (gid_t) -1 };
-  int r;
+  (void) err;
+  options->control = value;
+  return *value == '\0' ? -EINVAL : 0;
+}
 
-  if (options->nr_listens == MAX_LISTENS)
-    return bp_error_set (err, -EINVAL, "given more than %d times",
-                         (int) MAX_LISTENS);
-  if (strncmp (value, "unix:", 5) == 0)
-    r = parse_unix (&listen, value + 5, err);
-  else if (strncmp (value, "tcp:", 4) == 0)
-    r = parse_tcp (&listen, value + 4, err);
-  else
-    r = bp_error_set (err, -EINVAL, "'%s' is neither unix:PATH nor "
-                                    "tcp:HOST:PORT",
-                      value);
-  if (r < 0) {
-    listen_option_free (&listen);
-    return r;
-  }
+int
+set_pidfile (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  (void) err;
+  options->pidfile = value;
+  return *value == '\0' ? -EINVAL : 0;
+}
 
-  options->listens = options_grow (options->listens, options->nr_listens,
-                                   sizeof *options->listens);
-  options->listens[options->nr_listens++] = listen;
+int
+set_cache_size (struct options *options, const char *value,
+                struct bp_error *err)
+{
+  const int r = bp_size_parse (value, &options->cache_bytes);
+
+  if (r == 0 && options->cache_bytes < MIN_CACHE_BYTES)
+    return bp_error_set (err, -EINVAL, "'%s' is less than 64M", value);
+  return r;
+}
+
+int
+set_profile (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  options->profile_auto = strcmp (value, "auto") == 0;
+  if (!options->profile_auto && strcmp (value, "off") != 0)
+    return bp_error_set (err, -EINVAL, "'%.80s' is neither auto nor off",
+                         value);
+  return 0;
+}
+
+int
+set_replay_rate (struct options *options, const char *value,
+                 struct bp_error *err)
+{
+  (void) err;
+  return bp_size_parse (value, &options->replay_rate);
+}
+
+int
+set_driver_timeout (struct options *options, const char *value,
+                    struct bp_error *err)
+{
+  uint64_t seconds;
+
+  (void) err;
+  if (bp_number_parse (value, 1, MAX_DRIVER_TIMEOUT, &seconds) < 0)
+    return -EINVAL;
+  options->driver_timeout = (unsigned) seconds;
+  return 0;
+}
+
+int
+set_check (struct options *options, const char *value, struct bp_error *err)
+{
+  (void) value;
+  (void) err;
+  options->check = true;
+  return 0;
+}
+
+int
+set_verbose (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  (void) value;
+  (void) err;
+  options->verbose = true;
   return 0;
 }
 
@@ -232,7 +177,7 @@ set_pin (struct options *options, const char *value, struct bp_error *err)
 
   if (equals == NULL || bp_root_parse (equals + 1, &pin.root) < 0)
     return -EINVAL;
-  tag = copy_bytes (value, (size_t) (equals - value));
+  tag = options_copy (value, (size_t) (equals - value));
   if (!bp_is_tag_name (tag))
     return bp_error_set (err, -EINVAL, "'%.140s' is no tag", tag);
   for (size_t i = 0; i < options->nr_pins; i++)

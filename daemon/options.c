@@ -14,7 +14,6 @@
  */
 #include <config.h>
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,14 +25,11 @@
 #include "daemon/synopsis.h"
 #include "daemon/systemd.h"
 #include "lib/base/range.h"
-#include "lib/base/size.h"
 
-#define MIN_CACHE_BYTES (UINT64_C (64) << 20)
 #define DEFAULT_CACHE_BYTES (UINT64_C (256) << 20)
 
 enum {
   DEFAULT_DRIVER_TIMEOUT = 30, /* Seconds. */
-  MAX_DRIVER_TIMEOUT = 24 * 60 * 60,
   EXIT_USAGE = 2,
 };
 
@@ -48,94 +44,6 @@ usage_error (const char *fmt, ...)
   va_end (args);
   fputs ("; see blobpagerd --help\n", stderr);
   exit (EXIT_USAGE);
-}
-
-static int
-set_store (struct options *options, const char *value, struct bp_error *err)
-{
-  (void) err;
-  options->store = value;
-  return *value == '\0' ? -EINVAL : 0;
-}
-
-static int
-set_control (struct options *options, const char *value,
-             struct bp_error *err)
-{
-  (void) err;
-  options->control = value;
-  return *value == '\0' ? -EINVAL : 0;
-}
-
-static int
-set_pidfile (struct options *options, const char *value,
-             struct bp_error *err)
-{
-  (void) err;
-  options->pidfile = value;
-  return *value == '\0' ? -EINVAL : 0;
-}
-
-static int
-set_cache_size (struct options *options, const char *value,
-                struct bp_error *err)
-{
-  const int r = bp_size_parse (value, &options->cache_bytes);
-
-  if (r == 0 && options->cache_bytes < MIN_CACHE_BYTES)
-    return bp_error_set (err, -EINVAL, "'%s' is less than 64M", value);
-  return r;
-}
-
-static int
-set_profile (struct options *options, const char *value,
-             struct bp_error *err)
-{
-  options->profile_auto = strcmp (value, "auto") == 0;
-  if (!options->profile_auto && strcmp (value, "off") != 0)
-    return bp_error_set (err, -EINVAL, "'%.80s' is neither auto nor off",
-                         value);
-  return 0;
-}
-
-static int
-set_replay_rate (struct options *options, const char *value,
-                 struct bp_error *err)
-{
-  (void) err;
-  return bp_size_parse (value, &options->replay_rate);
-}
-
-static int
-set_driver_timeout (struct options *options, const char *value,
-                    struct bp_error *err)
-{
-  uint64_t seconds;
-
-  (void) err;
-  if (bp_number_parse (value, 1, MAX_DRIVER_TIMEOUT, &seconds) < 0)
-    return -EINVAL;
-  options->driver_timeout = (unsigned) seconds;
-  return 0;
-}
-
-static int
-set_check (struct options *options, const char *value, struct bp_error *err)
-{
-  (void) value;
-  (void) err;
-  options->check = true;
-  return 0;
-}
-
-static int
-set_verbose (struct options *options, const char *value,
-             struct bp_error *err)
-{
-  (void) value;
-  (void) err;
-  options->verbose = true;
-  return 0;
 }
 
 static int print_help (struct options *options, const char *value,

@@ -63,38 +63,46 @@ struct options {
 void options_parse (struct options *options, int argc, char *argv[]);
 void options_free (struct options *options);
 
+/* Store VALUE (NULL if the option takes none) in OPTIONS.  0, or -EINVAL
+ * with ERR's message, or with an empty one: "could not parse 'VALUE'".
+ */
+typedef int option_setter (struct options *options, const char *value,
+                           struct bp_error *err);
+
 /* The rows of the table in options.c, for --long-options and the tests. */
 struct option_row {
   const char *name; /* Without its dashes. */
   const char *arg;  /* What its value is called; NULL if it takes none. */
   const char *help; /* One line. */
-  /* Store VALUE (NULL without ARG) in OPTIONS.  0, or -EINVAL with ERR's
-   * message, or with an empty one: "could not parse 'VALUE'".
-   */
-  int (*set) (struct options *options, const char *value,
-              struct bp_error *err);
+  option_setter *set;
 };
 
 /* Free what LISTEN points to. */
 void listen_option_free (struct listen_option *listen);
 
-/* ARRAY with room for one more element of SIZE bytes behind COUNT. */
+/* A copy of the LEN bytes at TEXT; ARRAY with room for one more element
+ * of SIZE bytes behind COUNT.  They exit if there is no memory.
+ */
+char *options_copy (const char *text, size_t len);
 void *options_grow (void *array, size_t count, size_t size);
 
-/* The values, in option-values.c; each as option_row.set. */
-int set_listen (struct options *options, const char *value,
-                struct bp_error *err);
-int set_driver (struct options *options, const char *value,
-                struct bp_error *err);
-int set_pin (struct options *options, const char *value,
-             struct bp_error *err);
-
-/* Those that are about the listener before them, or about all, in
- * option-clients.c.
+/* The setters: in option-listeners.c those whose
+ * place among the --listen counts, in option-values.c the rest.
  */
-int set_allow_export (struct options *options, const char *value,
-                      struct bp_error *err);
-int set_allow (struct options *options, const char *value,
-               struct bp_error *err);
+option_setter set_listen;
+option_setter set_allow_export;
+option_setter set_allow;
+
+option_setter set_store;
+option_setter set_driver;
+option_setter set_control;
+option_setter set_cache_size;
+option_setter set_profile;
+option_setter set_replay_rate;
+option_setter set_driver_timeout;
+option_setter set_pin;
+option_setter set_pidfile;
+option_setter set_check;
+option_setter set_verbose;
 
 #endif /* BP_OPTIONS_H */
