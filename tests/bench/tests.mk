@@ -4,10 +4,16 @@
 noinst_PROGRAMS += \
 	bench/boottrace \
 	bench/lagsim \
+	bench/limit \
 	$(NULL)
 
 bench_lagsim_SOURCES = bench/lagsim.c
 bench_lagsim_LDADD = $(top_builddir)/lib/libblobpager.la
+bench_limit_SOURCES = bench/limit.c
+bench_limit_LDADD = \
+	$(top_builddir)/daemon/libdaemon.la \
+	$(top_builddir)/lib/libblobpager.la \
+	$(NULL)
 bench_boottrace_SOURCES = bench/boottrace.c
 bench_boottrace_LDADD = $(top_builddir)/lib/libblobpager.la $(LIBNBD_LIBS)
 
