@@ -17,19 +17,21 @@ bench_limit_LDADD = \
 bench_boottrace_SOURCES = bench/boottrace.c
 bench_boottrace_LDADD = $(top_builddir)/lib/libblobpager.la $(LIBNBD_LIBS)
 
-bench_scripts = \
+EXTRA_DIST += \
 	bench/bench-boot.sh \
+	bench/bench-front.py \
+	bench/bench.sh \
+	bench/benchlib.py \
 	bench/record-trace.sh \
 	$(NULL)
-EXTRA_DIST += $(bench_scripts)
 
-# make bench: the figures, side by side.  BENCH_IMAGE is a directory of
-# examples/make-image.sh; it is made if it is not there.
+# make bench: the figures, side by side; BENCH=help says more.
+BENCH = all
+BENCH_FLAGS =
 BENCH_IMAGE = $(abs_builddir)/images/debian-1
 
 bench: all
-	test -e '$(BENCH_IMAGE)/disk.img' || \
-	  bash $(top_srcdir)/examples/make-image.sh '$(BENCH_IMAGE)'
-	$(top_builddir)/run bash $(srcdir)/bench/bench-boot.sh '$(BENCH_IMAGE)'
+	BENCH_IMAGE='$(BENCH_IMAGE)' BENCH_FLAGS='$(BENCH_FLAGS)' \
+	  $(top_builddir)/run bash $(srcdir)/bench/bench.sh $(BENCH)
 
 .PHONY: bench
