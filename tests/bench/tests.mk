@@ -3,6 +3,7 @@
 
 noinst_PROGRAMS += \
 	bench/boottrace \
+	bench/hotreads \
 	bench/lagsim \
 	bench/limit \
 	$(NULL)
@@ -14,6 +15,8 @@ bench_limit_LDADD = \
 	$(top_builddir)/daemon/libdaemon.la \
 	$(top_builddir)/lib/libblobpager.la \
 	$(NULL)
+bench_hotreads_SOURCES = bench/hotreads.c
+bench_hotreads_LDADD = $(pager_test_libs)
 bench_boottrace_SOURCES = bench/boottrace.c
 bench_boottrace_LDADD = $(top_builddir)/lib/libblobpager.la $(LIBNBD_LIBS)
 
