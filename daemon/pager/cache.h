@@ -312,7 +312,7 @@ void queue_add (struct cache *cache, struct window *window,
                 enum window_queue queue);
 /* A window has been verified: to its first queue. */
 void queue_admit (struct cache *cache, struct window *window);
-/* Remember a failure, and forget old ones. */
+/* Remember a failure of a window in no queue, and forget old ones. */
 void queue_failed (struct cache *cache, struct window *window);
 
 /* No lock held: tell the fetcher which blobs have left. */

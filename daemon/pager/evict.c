@@ -311,7 +311,6 @@ queue_failed (struct cache *cache, struct window *window)
   const struct window_list *failed = &cache->queues[QUEUE_FAILED];
   const uint64_t now = now_ns ();
 
-  queue_remove (cache, window);
   queue_add (cache, window, QUEUE_FAILED);
   while (failed->tail != window &&
          (failed->count > CACHE_MAX_FAILED ||

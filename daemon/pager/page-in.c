@@ -112,6 +112,23 @@ set_state (struct cache *cache, struct window *window, int status)
   return steal_ptr (&window->waiters);
 }
 
+/* WINDOW has left FETCHING: to the queue where it belongs, out of any
+ * other.  Called with cache->lock held.
+ */
+static void
+file_window (struct cache *cache, struct window *window)
+{
+  const enum window_state state = window_get_state (window);
+
+  if (state == WINDOW_VERIFIED && window->queue == QUEUE_PINNED)
+    return;
+  queue_remove (cache, window);
+  if (state == WINDOW_VERIFIED)
+    queue_admit (cache, window);
+  else if (state == WINDOW_FAILED)
+    queue_failed (cache, window);
+}
+
 void
 cache_publish (struct cache *cache, struct window *window, int status)
 {
@@ -122,12 +139,7 @@ cache_publish (struct cache *cache, struct window *window, int status)
   if (status < 0)
     nr_pins = pins_detach (cache, window, false);
   waiter = set_state (cache, window, status);
-  if (status == 0 && window->queue != QUEUE_PINNED) {
-    queue_remove (cache, window);
-    queue_admit (cache, window);
-  }
-  else if (window_get_state (window) == WINDOW_FAILED)
-    queue_failed (cache, window);
+  file_window (cache, window);
   pthread_mutex_unlock (&cache->lock);
 
   for (; waiter; waiter = next) {

@@ -348,8 +348,10 @@ start_prefetch (struct cache *cache, struct window *window,
   }
   else if (leave_to_clients (cache, window, prefetch))
     outcome->window = window;
-  else
+  else {
+    queue_remove (cache, window); /* It may have been a failure. */
     outcome->result = -EAGAIN;
+  }
 }
 
 /* Called with cache->lock held. */

@@ -113,6 +113,39 @@ a_corrupt_window_is_remembered_for_one_second (void)
   disk_done (&disk);
 }
 
+/* The status of segment I when what is remembered of it has gone. */
+static int
+read_when_forgotten (struct disk *disk, size_t i)
+{
+  const struct timespec tick = { .tv_nsec = 10 * NS_PER_MS };
+  int status;
+
+  while ((status = read_segment (disk, i)) == -EBADMSG)
+    nanosleep (&tick, NULL);
+  return status;
+}
+
+static void
+a_remembered_failure_may_be_followed_by_another_kind (void)
+{
+  struct disk disk;
+  size_t last; /* Far away from the other, so not fetched with it. */
+
+  disk_init (&disk, 2 * MIB);
+  last = disk.segments.count - 1;
+  fake_fail (disk.f.driver, &disk.segments.list[5].root, -EBADMSG);
+  CHECK_EQ (read_segment (&disk, 5), -EBADMSG);
+  fake_fail (disk.f.driver, &disk.segments.list[5].root, -EIO);
+  CHECK_EQ (read_when_forgotten (&disk, 5), -EIO);
+  fake_wait_idle (disk.f.driver);
+  /* Old failures are looked through when a new one comes. */
+  fake_fail (disk.f.driver, &disk.segments.list[last].root, -EBADMSG);
+  CHECK_EQ (read_segment (&disk, last), -EBADMSG);
+  fake_fail (disk.f.driver, &disk.segments.list[5].root, 0);
+  CHECK_EQ (read_segment (&disk, 5), 0);
+  disk_done (&disk);
+}
+
 static void
 what_the_driver_could_not_read_is_tried_again_at_once (void)
 {
@@ -276,6 +309,7 @@ main (void)
 {
   RUN (a_corrupt_blob_fails_exactly_its_range);
   RUN (a_corrupt_window_is_remembered_for_one_second);
+  RUN (a_remembered_failure_may_be_followed_by_another_kind);
   RUN (what_the_driver_could_not_read_is_tried_again_at_once);
   RUN (absence_and_nonsense_keep_their_codes);
   RUN (the_memory_of_a_timed_out_fetch_is_kept_until_it_is_retired);
