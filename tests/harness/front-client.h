@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* A front over a fake pager, and a client that speaks NBD by hand, so that
- * it can say what no proper client would.  Whatever fails, and an answer
- * that takes longer than ten seconds, ends the program.
+/* A front over a fake pager, and its clients, which speak NBD by hand
+ * (harness/nbd-client.h).
  *
- * Threads: a fixture is main's; a socket belongs to one thread at a time.
+ * Threads: a fixture is main's.
  */
 #ifndef BP_TEST_FRONT_CLIENT_H
 #define BP_TEST_FRONT_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/front/limits.h"
-#include "daemon/front/nbd-protocol.h"
 #include "harness/fake-pager.h"
+#include "harness/nbd-client.h"
 
 struct front_fixture {
   struct front_limits limits;
@@ -34,61 +31,12 @@ void fixture_stop (struct front_fixture *fixture);
 /* A socket. */
 int client_connect (const struct front_fixture *fixture);
 
-void client_send (int fd, const void *data, size_t len);
-void client_recv (int fd, void *data, size_t len);
-
-/* Wait until the server closes the connection; nothing more may come. */
-void client_expect_closed (int fd);
-
-/* Receive the greeting and answer with FLAGS. */
-void client_greet (int fd, uint32_t flags);
-
-void client_send_option (int fd, uint32_t option, const void *data,
-                         size_t len);
-
-/* An INFO or GO for NAME (a string) that requests everything. */
-void client_send_info (int fd, uint32_t option, const char *name);
-
-/* A reply to OPTION: returns its type.  DATA has room for 4096 bytes. */
-uint32_t client_recv_option (int fd, uint32_t option, uint8_t *data,
-                             size_t *ret_len);
-
-/* Receive replies to OPTION up to one that is no NBD_REP_INFO; returns its
- * type.
- */
-uint32_t client_end_option (int fd, uint32_t option);
-
 /* Connect, and attach to NAME with GO. */
 int client_attach (const struct front_fixture *fixture, const char *name);
 
 /* The same with structured replies. */
 int client_attach_structured (const struct front_fixture *fixture,
                               const char *name);
-
-void client_send_request (int fd, uint16_t flags, uint16_t type,
-                          uint64_t cookie, uint64_t offset, uint32_t len);
-
-/* A simple reply: returns its error.  A read's bytes follow. */
-uint32_t client_recv_reply (int fd, uint64_t *ret_cookie);
-
-/* The header of a chunk; LEN bytes of payload follow. */
-struct client_chunk {
-  uint16_t flags;
-  uint16_t type;
-  uint64_t cookie;
-  uint32_t len;
-};
-struct client_chunk client_recv_chunk (int fd);
-
-/* Receive the rest of an error chunk.  Returns its error, and in
- * *RET_OFFSET its offset, or UINT64_MAX if it has none.
- */
-uint32_t client_recv_error (int fd, const struct client_chunk *chunk,
-                            uint64_t *ret_offset);
-
-/* Send a request and receive its reply, which has no data. */
-uint32_t client_request (int fd, uint16_t flags, uint16_t type,
-                         uint64_t offset, uint32_t len);
 
 /* Read, and compare with the image. */
 void client_expect_bytes (const struct front_fixture *fixture, int fd,

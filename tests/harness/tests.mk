@@ -27,7 +27,15 @@ harness_libharness_la_SOURCES = \
 	harness/vectors.h \
 	$(NULL)
 
-# The front over a pager in memory, and a client that speaks NBD by hand.
+# A client that speaks NBD by hand.
+noinst_LTLIBRARIES += harness/libnbdclient.la
+harness_libnbdclient_la_SOURCES = \
+	harness/check.h \
+	harness/nbd-client.c \
+	harness/nbd-client.h \
+	$(NULL)
+
+# The front over a pager in memory, with such clients.
 # Its pager takes the place of the daemon's: before $(LDADD).
 noinst_LTLIBRARIES += harness/libfronttest.la
 harness_libfronttest_la_SOURCES = \
@@ -37,6 +45,7 @@ harness_libfronttest_la_SOURCES = \
 	harness/front-client.c \
 	harness/front-client.h \
 	$(NULL)
+harness_libfronttest_la_LIBADD = harness/libnbdclient.la
 
 # The pager over a driver in memory, which takes the place of the daemon's:
 # before $(LDADD).
