@@ -262,31 +262,44 @@ segment (const uint8_t *entry, uint64_t offset)
   return extent;
 }
 
-/* What the window's RUN says of OFFSET; NEXT is where what it knows
- * ends.
+/* Is OFFSET, which is not before ENTRY, in its segment? */
+static bool
+is_inside (const uint8_t *entry, uint64_t offset)
+{
+  return offset - get_le64 (entry) < get_le32 (entry + BP_INDEX_AT_LENGTH);
+}
+
+/* What the window's RUN says from OFFSET on; NEXT is where what it knows
+ * ends.  Returns how many of MAX extents that are.
  */
-static struct bp_extent
+static size_t
 find_in_window (const uint8_t *window, const struct bp_index_run *run,
-                uint64_t offset, uint64_t next)
+                uint64_t offset, uint64_t next, struct bp_extent *extents,
+                size_t max)
 {
   const uint8_t *entries = window + run->at;
-  const uint32_t n = count_before (entries, run->count, offset);
+  uint32_t n = count_before (entries, run->count, offset);
+  size_t i;
 
-  if (n > 0) {
-    const uint8_t *entry = entries + (size_t) (n - 1) * BP_INDEX_ENTRY_SIZE;
+  for (i = 0; i < max && offset < next; i++) {
+    const uint8_t *behind = entries + (size_t) n * BP_INDEX_ENTRY_SIZE;
 
-    if (offset - get_le64 (entry) < get_le32 (entry + BP_INDEX_AT_LENGTH))
-      return segment (entry, offset);
+    if (n > 0 && is_inside (behind - BP_INDEX_ENTRY_SIZE, offset))
+      extents[i] = segment (behind - BP_INDEX_ENTRY_SIZE, offset);
+    else
+      extents[i] = hole (offset, n < run->count ? get_le64 (behind) : next);
+    offset += extents[i].len;
+    if (n < run->count && get_le64 (behind) == offset)
+      n++;
   }
-  if (n < run->count)
-    next = get_le64 (entries + (size_t) n * BP_INDEX_ENTRY_SIZE);
-  return hole (offset, next);
+  return i;
 }
 
 int
-bp_index_lookup (const struct bp_index *index, bp_index_window_fn get,
-                 void *opaque, uint64_t offset,
-                 struct bp_extent *ret_extent, uint64_t *ret_missing)
+bp_index_lookup_some (const struct bp_index *index, bp_index_window_fn get,
+                      void *opaque, uint64_t offset,
+                      struct bp_extent *extents, size_t max,
+                      size_t *ret_count, uint64_t *ret_missing)
 {
   const struct source source = { get, opaque, ret_missing };
   const uint8_t *window;
@@ -297,7 +310,8 @@ bp_index_lookup (const struct bp_index *index, bp_index_window_fn get,
   if (offset >= index->image_size)
     return -EINVAL;
   if (index->nr_entries == 0) {
-    *ret_extent = hole (offset, index->image_size);
+    extents[0] = hole (offset, index->image_size);
+    *ret_count = 1;
     return 0;
   }
   r = find_window (index, &source, offset, &w, &next);
@@ -310,6 +324,17 @@ bp_index_lookup (const struct bp_index *index, bp_index_window_fn get,
   if (w > bp_index_first_entry_window (index) &&
       get_le64 (window + run.at) > offset)
     return -EPROTO;
-  *ret_extent = find_in_window (window, &run, offset, next);
+  *ret_count = find_in_window (window, &run, offset, next, extents, max);
   return 0;
+}
+
+int
+bp_index_lookup (const struct bp_index *index, bp_index_window_fn get,
+                 void *opaque, uint64_t offset,
+                 struct bp_extent *ret_extent, uint64_t *ret_missing)
+{
+  size_t count;
+
+  return bp_index_lookup_some (index, get, opaque, offset, ret_extent, 1,
+                               &count, ret_missing);
 }

@@ -101,6 +101,16 @@ int bp_index_lookup (const struct bp_index *index, bp_index_window_fn get,
                      void *opaque, uint64_t offset,
                      struct bp_extent *ret_extent, uint64_t *ret_missing);
 
+/* The same for what lies from OFFSET on: fills EXTENTS, at most MAX (at
+ * least 1) of them, each of which starts where the one before it ends, as
+ * far as the window that holds the first knows them.
+ */
+int bp_index_lookup_some (const struct bp_index *index,
+                          bp_index_window_fn get, void *opaque,
+                          uint64_t offset, struct bp_extent *extents,
+                          size_t max, size_t *ret_count,
+                          uint64_t *ret_missing);
+
 /* The two fences that bp_index_check_window needs for window W, read
  * through GET in the same manner.  Asked for a window that holds fences
  * itself, GET may hand out its bytes before they are checked.

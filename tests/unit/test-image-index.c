@@ -406,32 +406,44 @@ assert_windows_check (struct index_blob *blob)
   }
 }
 
-/* Lookups from end to end meet SEGMENTS, and nothing else. */
-static void
-assert_walk (struct index_blob *blob, const struct segments *segments)
+enum {
+  MOST_EXTENTS = 2 * 2730 + 1 /* That a window can tell of. */
+};
+
+/* Lookups of at most MAX extents from end to end meet SEGMENTS, and
+ * nothing else.  Returns how many it took.
+ */
+static uint64_t
+assert_walk (struct index_blob *blob, const struct segments *segments,
+             size_t max)
 {
-  uint64_t offset = 0, missing;
-  size_t n = 0;
+  static struct bp_extent extents[MOST_EXTENTS];
+  uint64_t offset = 0, missing, lookups = 0;
+  size_t n = 0, count;
 
-  while (offset < segments->image_size) {
-    struct bp_extent extent;
-
-    cr_assert_eq (bp_index_lookup (&blob->index, blob_window, blob, offset,
-                                   &extent, &missing),
+  for (; offset < segments->image_size; lookups++) {
+    cr_assert_eq (bp_index_lookup_some (&blob->index, blob_window, blob,
+                                        offset, extents, max, &count,
+                                        &missing),
                   0);
-    cr_assert_gt (extent.len, 0);
-    if (!extent.is_hole) {
-      const struct segment *segment = &segments->list[n++];
+    cr_assert (count > 0 && count <= max);
+    for (size_t i = 0; i < count; i++) {
+      cr_assert_eq (extents[i].offset, offset);
+      cr_assert_gt (extents[i].len, 0);
+      if (!extents[i].is_hole) {
+        const struct segment *segment = &segments->list[n++];
 
-      cr_assert_leq (n, segments->count);
-      cr_assert_eq (offset, segment->offset);
-      cr_assert_eq (extent.len, segment->len);
-      cr_assert (bp_root_equal (&extent.root, &segment->root));
+        cr_assert_leq (n, segments->count);
+        cr_assert_eq (offset, segment->offset);
+        cr_assert_eq (extents[i].len, segment->len);
+        cr_assert (bp_root_equal (&extents[i].root, &segment->root));
+      }
+      offset += extents[i].len;
     }
-    offset += extent.len;
   }
   cr_assert_eq (offset, segments->image_size);
   cr_assert_eq (n, segments->count);
+  return lookups;
 }
 
 Test (image_index, what_is_written_checks_and_is_found)
@@ -445,7 +457,11 @@ Test (image_index, what_is_written_checks_and_is_found)
 
     index_of (&blob, &segments);
     assert_windows_check (&blob);
-    assert_walk (&blob, &segments);
+    assert_walk (&blob, &segments, 1);
+    assert_walk (&blob, &segments, 7);
+    /* All that a window knows is told at once. */
+    cr_assert_leq (assert_walk (&blob, &segments, MOST_EXTENTS),
+                   blob.index.nr_fences + 1);
     index_done (&blob);
     segments_done (&segments);
   }
