@@ -212,6 +212,20 @@ cache_find (struct cache *cache, const struct bp_root *root, uint64_t offset,
   return window;
 }
 
+enum window_state
+cache_peek (struct cache *cache, const struct bp_root *root, uint64_t offset,
+            uint64_t blob_size)
+{
+  const uint64_t start = round_down (offset, BP_WINDOW_SIZE);
+  const uint64_t hash = hash_window (cache, root, start);
+  struct cache_shard *shard = cache_shard_of (cache, hash);
+  LOCKED (&shard->lock);
+  const struct window *window =
+    find_in_chain (cache, shard, hash, root, start, blob_size);
+
+  return window ? window_get_state (window) : WINDOW_ABSENT;
+}
+
 struct window *
 cache_get (struct cache *cache, const struct bp_root *root, uint64_t offset,
            uint64_t blob_size)

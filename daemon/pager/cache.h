@@ -209,6 +209,13 @@ void cache_free (struct cache *cache);
 struct window *cache_find (struct cache *cache, const struct bp_root *root,
                            uint64_t offset, uint64_t blob_size);
 
+/* The state of the window that holds OFFSET, which may have changed since;
+ * WINDOW_ABSENT if there is none.  Nothing is made, held or touched.
+ */
+enum window_state cache_peek (struct cache *cache,
+                              const struct bp_root *root, uint64_t offset,
+                              uint64_t blob_size);
+
 /* A reference to the window that holds OFFSET (inside the blob), in
  * whatever state, made if there is none; NULL if memory has run out.
  */

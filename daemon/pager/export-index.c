@@ -176,39 +176,85 @@ lookup_in_blob (const struct export *export, uint64_t offset,
   span->window_start = start;
 }
 
-int
-export_lookup (struct index_view *view, uint64_t offset,
-               struct span *ret_span)
+static size_t
+lookup_some_in_blob (const struct export *export, uint64_t offset,
+                     struct span *spans, size_t max)
+{
+  size_t i;
+
+  for (i = 0; i < max && offset < export->info.size; i++) {
+    lookup_in_blob (export, offset, &spans[i]);
+    offset += spans[i].len;
+  }
+  return i;
+}
+
+static void
+set_span (struct span *span, const struct bp_extent *extent)
+{
+  span->offset = extent->offset;
+  span->len = extent->len;
+  span->is_hole = extent->is_hole;
+  if (extent->is_hole)
+    return;
+  span->root = extent->root;
+  span->blob_size = extent->blob_len;
+  span->window_offset = 0; /* A segment is one window. */
+  span->skip = extent->blob_offset;
+  span->window_start = extent->segment_offset;
+}
+
+/* At most MAX (at most SPANS_AT_ONCE) spans of an image. */
+static int
+lookup_in_image (struct index_view *view, uint64_t offset,
+                 struct span *spans, size_t max, size_t *ret_count)
 {
   const struct export *export = view->export;
-  struct bp_extent extent;
+  struct bp_extent extents[SPANS_AT_ONCE];
   uint64_t missing;
+  size_t count, i;
   int r;
 
-  assert (offset < export->info.size);
-  if (export->info.kind == EXPORT_BLOB) {
-    lookup_in_blob (export, offset, ret_span);
-    return 0;
-  }
-
   view->is_bad = false;
-  r = bp_index_lookup (&export->index, get_checked, view, offset, &extent,
-                       &missing);
+  r = bp_index_lookup_some (&export->index, get_checked, view, offset,
+                            extents, max, &count, &missing);
   if (view->is_bad)
     return -EPROTO;
   if (r < 0)
     return r;
-  /* A run of zero bytes, or past the end, would be the lookup's mistake. */
-  assert (extent.len > 0 && extent.len <= export->info.size - offset);
-  ret_span->offset = offset;
-  ret_span->len = extent.len;
-  ret_span->is_hole = extent.is_hole;
-  if (extent.is_hole)
-    return 0;
-  ret_span->root = extent.root;
-  ret_span->blob_size = extent.blob_len;
-  ret_span->window_offset = 0; /* A segment is one window. */
-  ret_span->skip = extent.blob_offset;
-  ret_span->window_start = extent.segment_offset;
+  for (i = 0; i < count; i++) {
+    /* A run of zero bytes, or past the end, would be the lookup's
+     * mistake.
+     */
+    assert (extents[i].len > 0 &&
+            extents[i].len <= export->info.size - extents[i].offset);
+    set_span (&spans[i], &extents[i]);
+  }
+  *ret_count = count;
+  return 0;
+}
+
+int
+export_lookup_some (struct index_view *view, uint64_t offset,
+                    struct span *spans, size_t *ret_count)
+{
+  assert (offset < view->export->info.size);
+  if (view->export->info.kind == EXPORT_IMAGE)
+    return lookup_in_image (view, offset, spans, SPANS_AT_ONCE, ret_count);
+  *ret_count =
+    lookup_some_in_blob (view->export, offset, spans, SPANS_AT_ONCE);
+  return 0;
+}
+
+int
+export_lookup (struct index_view *view, uint64_t offset,
+               struct span *ret_span)
+{
+  size_t count;
+
+  assert (offset < view->export->info.size);
+  if (view->export->info.kind == EXPORT_IMAGE)
+    return lookup_in_image (view, offset, ret_span, 1, &count);
+  lookup_in_blob (view->export, offset, ret_span);
   return 0;
 }

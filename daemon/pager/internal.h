@@ -120,7 +120,8 @@ struct span {
 };
 
 enum {
-  MAX_INDEX_WINDOWS = 12
+  MAX_INDEX_WINDOWS = 12,
+  SPANS_AT_ONCE = 32,
 };
 
 /* The index windows that one walk over an export holds. */
@@ -145,6 +146,13 @@ struct index_view {
  */
 int export_lookup (struct index_view *view, uint64_t offset,
                    struct span *ret_span);
+
+/* The same from OFFSET on, as far as one window of the index knows: at
+ * least one span and at most SPANS_AT_ONCE, each where the one before it
+ * ends.
+ */
+int export_lookup_some (struct index_view *view, uint64_t offset,
+                        struct span *spans, size_t *ret_count);
 void index_view_done (struct index_view *view);
 
 /* Check WINDOW, window W of the index, if that has not been done.  Returns

@@ -149,6 +149,55 @@ void read_op_release (struct read_op *op);
  */
 void read_op_cancel (struct read_op *op);
 
+/* ---- Maps: what lies where, without its bytes ---- */
+
+enum map_kind {
+  MAP_ALLOCATION,
+  MAP_RESIDENCY, /* Where the bytes are now; a hole is verified. */
+  NR_MAP_KINDS,
+};
+
+/* What an extent of a map is.  0 is always a safe answer. */
+enum {
+  MAP_DATA = 0, /* MAP_ALLOCATION. */
+  MAP_HOLE = 1,
+
+  MAP_ABSENT = 0, /* MAP_RESIDENCY. */
+  MAP_ON_ITS_WAY = 1,
+  MAP_VERIFIED = 2,
+};
+
+struct map_extent {
+  uint32_t len; /* Bytes, at least 1. */
+  uint32_t state;
+};
+
+/* What the caller of export_map wants, and gets. */
+struct export_map {
+  bool wanted[NR_MAP_KINDS]; /* At least one. */
+  uint32_t max;              /* Extents of each kind, at least 1. */
+
+  /* Results: of each kind that is wanted. */
+  const struct map_extent *extents[NR_MAP_KINDS]; /* The pager's until
+                                                     release. */
+  uint32_t count[NR_MAP_KINDS];
+};
+
+/* Like export_read, for BLOCK_STATUS: fill MAP, which is lent with OP,
+ * instead of paging in the range; its length may be anything from 1 up.
+ * There are no pieces.
+ *
+ * On success each kind that is wanted has at least one extent and at most
+ * MAP->max; each starts where the one before it ends, the first at
+ * OP->offset, none ends beyond the range, and neighbours differ.  They may
+ * end before the range does: where there is no room for more, where the
+ * work that one call may cost is done, or where the index cannot be read.
+ *
+ * Windows of the index are paged in as for a read.  No window of data is,
+ * and nothing is counted as a read, a stall or a use.
+ */
+bool export_map (struct read_op *op, struct export_map *map);
+
 /* NBD_CMD_CACHE: page the range in; nobody waits. */
 void export_prefetch (struct export *export, uint64_t offset, uint64_t len);
 

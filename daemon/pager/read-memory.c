@@ -110,6 +110,7 @@ set_up (struct read *read, struct pager *pager, struct read_op *op,
   read->offset = read->pos = op->offset;
   read->end = op->offset + op->len;
   read->is_quiet = quiet;
+  read->map = NULL;
   read->is_watched = false;
   read->is_admitted = false;
   atomic_init (&read->refs, 2);
@@ -189,6 +190,7 @@ read_free (struct read *read)
     cache_put (pager->cache, read->slots[i].waiter.window);
   index_view_done (&read->view);
   free_arrays (read);
+  map_work_free (pager, read->map);
   if (!put_in_pool (read)) {
     free (read);
     cache_uncharge (pager->cache, sizeof *read);

@@ -100,12 +100,15 @@ end_stall (struct read *read)
 
 /* ---- The phases.  Each returns true if the engine goes on at once. ---- */
 
+/* A map that has begun ends where it would fail. */
 static void
 fail (struct read *read, int status, uint64_t offset)
 {
+  read->phase = READ_ARRIVED;
+  if (read->map && read->pos > read->offset)
+    return;
   read->failure = status;
   read->bad_offset = offset;
-  read->phase = READ_ARRIVED;
 }
 
 /* An index window is needed to go on with the plan. */
@@ -153,7 +156,7 @@ let_index_slot_go (struct read *read)
 static bool
 do_plan (struct read *read)
 {
-  int r = read_plan (read);
+  int r = read->map ? map_plan (read) : read_plan (read);
   const int failed = let_index_slot_go (read);
 
   if (r == -EAGAIN && failed == 0)
@@ -284,6 +287,8 @@ set_result (struct read *read)
     atomic_fetch_add_explicit (&export->reads, 1, memory_order_relaxed);
   if (read->failure < 0)
     return;
+  if (read->map)
+    map_set_result (read->map);
   fill_pieces (read);
   op->pieces = read->pieces;
   op->nr_pieces = read->nr_parts;
@@ -404,16 +409,12 @@ watch (struct read *read)
   read->view.wants_sent = true;
 }
 
-static bool
-start (struct read_op *op, bool quiet)
+bool
+read_start (struct read_op *op, struct read *read)
 {
-  struct pager *pager = op->export->pager;
-  struct read *read;
-
   assert (op->len > 0 &&
           range_is_within (op->export->info.size, op->offset, op->len));
   clear_result (op);
-  read = read_new (pager, op, quiet);
   if (read == NULL) {
     op->status = -ENOMEM;
     op->bad_offset = op->offset;
@@ -422,7 +423,7 @@ start (struct read_op *op, bool quiet)
   op->private = read;
   watch (read);
   read->entry.admitted = run_admitted;
-  if (!admission_enter (&pager->admission, &read->entry))
+  if (!admission_enter (&read->pager->admission, &read->entry))
     return false;
   read->is_admitted = true;
   if (!run (read))
@@ -435,13 +436,13 @@ start (struct read_op *op, bool quiet)
 bool
 export_read (struct read_op *op)
 {
-  return start (op, false);
+  return read_start (op, read_new (op->export->pager, op, false));
 }
 
 bool
 read_start_quiet (struct read_op *op)
 {
-  return start (op, true);
+  return read_start (op, read_new (op->export->pager, op, true));
 }
 
 void

@@ -70,6 +70,8 @@ struct read {
   struct index_view view;
   struct read_slot index_slot; /* For an index window. */
   uint64_t pos;                /* Planned so far. */
+  struct map_work *map;        /* To be filled by the plan, and that is
+                                  all there is to do; or NULL. */
   int failure;
   uint64_t bad_offset;
   uint64_t around_from; /* The bytes missed; FROM >= TO: none. */
@@ -113,7 +115,24 @@ void read_pools_done (struct pager *pager);
  */
 int read_plan (struct read *read);
 
+/* ---- map.c ---- */
+
+/* read_plan of a read that is a map. */
+int map_plan (struct read *read);
+
+/* Hand WORK to the caller of export_map.  By the one who has claimed the
+ * read.
+ */
+void map_set_result (const struct map_work *work);
+
+void map_work_free (struct pager *pager, struct map_work *work);
+
 /* ---- read.c ---- */
+
+/* export_read of OP by READ, which was made for it; NULL: there was no
+ * memory.
+ */
+bool read_start (struct read_op *op, struct read *read);
 
 /* export_read for the pager itself. */
 bool read_start_quiet (struct read_op *op);

@@ -30,6 +30,7 @@ pager_sources = \
 	pager/keys.h \
 	pager/lane.c \
 	pager/lane.h \
+	pager/map.c \
 	pager/observing.c \
 	pager/observing.h \
 	pager/opening.c \

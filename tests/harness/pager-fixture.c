@@ -109,12 +109,10 @@ completed (struct read_op *op)
   pthread_cond_broadcast (&read->changed);
 }
 
-bool
-test_read_start (struct test_read *read, struct export *export,
-                 uint64_t offset, uint32_t len)
+static void
+test_read_init (struct test_read *read, struct export *export,
+                uint64_t offset, uint32_t len)
 {
-  bool at_once;
-
   memset (read, 0, sizeof *read);
   pthread_mutex_init (&read->lock, NULL);
   pthread_cond_init (&read->changed, NULL);
@@ -122,10 +120,30 @@ test_read_start (struct test_read *read, struct export *export,
   read->op.offset = offset;
   read->op.len = len;
   read->op.complete = completed;
-  at_once = export_read (&read->op);
+}
+
+static bool
+started (struct test_read *read, bool at_once)
+{
   if (at_once)
     completed (&read->op);
   return at_once;
+}
+
+bool
+test_read_start (struct test_read *read, struct export *export,
+                 uint64_t offset, uint32_t len)
+{
+  test_read_init (read, export, offset, len);
+  return started (read, export_read (&read->op));
+}
+
+bool
+test_map_start (struct test_read *read, struct export_map *map,
+                struct export *export, uint64_t offset, uint32_t len)
+{
+  test_read_init (read, export, offset, len);
+  return started (read, export_map (&read->op, map));
 }
 
 bool

@@ -45,6 +45,9 @@ struct test_read {
 /* Start a read.  Returns true if it completed at once. */
 bool test_read_start (struct test_read *read, struct export *export,
                       uint64_t offset, uint32_t len);
+/* The same for a map. */
+bool test_map_start (struct test_read *read, struct export_map *map,
+                     struct export *export, uint64_t offset, uint32_t len);
 bool test_read_is_complete (struct test_read *read);
 /* Wait for it.  Returns its status. */
 int test_read_wait (struct test_read *read);
