@@ -74,6 +74,9 @@ struct conn {
   uint64_t skip; /* Bytes to read over before anything else. */
 
   /* Handshake. */
+  uint64_t patience_ns; /* Left of handshake_ns while its timer is not
+                           armed. */
+  unsigned nr_options;
   bool no_zeroes;
   bool structured; /* Replies are: STRUCTURED_REPLY was accepted. */
   uint32_t option;

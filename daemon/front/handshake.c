@@ -3,9 +3,12 @@
 /* The negotiation's state machine.
  *
  * One option at a time: its replies have been sent before the next one is
- * looked at, so a client that asks without reading costs one answer.  The
- * client has front_limits.handshake_ns for its flags and for each option,
- * from the end of the one before; our own time does not count.
+ * looked at, so a client that asks without reading costs one answer.
+ *
+ * We wait for the client for front_limits.handshake_ns in all; our own
+ * time does not count, and each option that is answered gives back a
+ * hundredth, so that one who asks much over a slow link is not cut off,
+ * and one who keeps us waiting is.  One who asks without end is, too.
  *
  * What it sends is bounded before it is used: an option's data by
  * max_option (longer data is read over and refused, up to max_skip),
@@ -39,18 +42,33 @@ check_reply (struct conn *conn, bool sent)
     conn_close (conn, "out of memory");
 }
 
+/* We wait for the client … */
 static void
-arm_deadline (struct conn *conn)
+run_deadline (struct conn *conn)
 {
-  timer_arm (&conn->shard->loop, conn->shard->handshake_queue,
-             &conn->timer);
+  timer_arm_within (&conn->shard->loop, conn->shard->handshake_queue,
+                    &conn->timer, conn->patience_ns);
+}
+
+/* … and now for ourselves. */
+static void
+stop_deadline (struct conn *conn)
+{
+  const uint64_t due_ns = conn->timer.due_ns;
+  const uint64_t now_ns = conn->shard->loop.now_ns;
+
+  if (conn->timer.queue == NULL)
+    return;
+  conn->patience_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+  timer_disarm (&conn->timer);
 }
 
 void
 handshake_start (struct conn *conn)
 {
   conn->state = CONN_FLAGS;
-  arm_deadline (conn);
+  conn->patience_ns = conn->shard->limits->handshake_ns;
+  run_deadline (conn);
   check_reply (conn, reply_greeting (&conn->out));
 }
 
@@ -58,12 +76,16 @@ handshake_start (struct conn *conn)
 static void
 next_option (struct conn *conn)
 {
+  const uint64_t limit_ns = conn->shard->limits->handshake_ns;
+
   free (conn->option_data);
   conn->option_data = NULL;
   if (conn->state == CONN_CLOSED)
     return;
   conn->state = CONN_OPTION;
-  arm_deadline (conn);
+  stop_deadline (conn);
+  conn->patience_ns = MIN (conn->patience_ns + limit_ns / 100, limit_ns);
+  run_deadline (conn);
 }
 
 /* Refuse the option. */
@@ -197,7 +219,7 @@ open_export (struct conn *conn, const uint8_t *name, size_t len)
     refuse (conn, NBD_REP_ERR_UNKNOWN, "no such export");
   else {
     conn->state = CONN_OPENING;
-    timer_disarm (&conn->timer);
+    stop_deadline (conn);
     if (!attach_open (conn, name, len))
       conn_close (conn, "out of memory");
   }
@@ -215,7 +237,7 @@ list_exports (struct conn *conn)
     return;
   }
   conn->state = CONN_LISTING;
-  timer_disarm (&conn->timer);
+  stop_deadline (conn);
   if (!attach_list (conn))
     conn_close (conn, "out of memory");
 }
@@ -297,10 +319,9 @@ parse_flags (struct conn *conn)
 
   conn_consume (conn, NBD_CLIENT_FLAGS_SIZE);
   conn->no_zeroes = flags & NBD_FLAG_NO_ZEROES;
+  conn->state = CONN_OPTION;
   if (flags & ~known)
     conn_close (conn, "unknown client flags");
-  else
-    next_option (conn);
 }
 
 static void
@@ -315,6 +336,8 @@ parse_option_header (struct conn *conn)
   conn_consume (conn, NBD_OPTION_HEADER_SIZE);
   if (magic != NBD_OPTION_MAGIC)
     conn_close (conn, "bad option magic");
+  else if (++conn->nr_options > limits->max_options)
+    conn_close (conn, "too many options");
   else if (conn->option_len > limits->max_skip)
     conn_close (conn, "option too long");
   else if (conn->option_len > limits->max_option) {

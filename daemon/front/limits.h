@@ -17,7 +17,10 @@ struct pager;
 struct front_limits {
   unsigned nr_loops;        /* 0: one for each CPU, at most 4. */
   unsigned max_clients;     /* Connections; one more is closed at once. */
-  uint64_t handshake_ns;    /* For the client flags, and for each option. */
+  uint64_t handshake_ns;    /* How long the handshake may wait for the
+                               client, all in all; each option gives back
+                               a hundredth of it. */
+  unsigned max_options;     /* Of one connection. */
   uint64_t stall_ns;        /* A reply that waited so long for a client to
                               read lets its windows go. */
   uint64_t accept_pause_ns; /* After accept found no descriptor left. */
@@ -34,6 +37,7 @@ static const struct front_limits default_front_limits = {
   .nr_loops = 0,
   .max_clients = 4096,
   .handshake_ns = 10 * NS_PER_SEC,
+  .max_options = 16384,
   .stall_ns = 200 * NS_PER_MS,
   .accept_pause_ns = 100 * NS_PER_MS,
   .max_option = 64 << 10,

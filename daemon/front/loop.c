@@ -156,10 +156,26 @@ void
 timer_arm (const struct loop *loop, struct timer_queue *queue,
            struct timer *timer)
 {
+  timer_arm_within (loop, queue, timer, queue->delay_ns);
+}
+
+void
+timer_arm_within (const struct loop *loop, struct timer_queue *queue,
+                  struct timer *timer, uint64_t delay_ns)
+{
+  struct timer *before;
+
+  assert (delay_ns <= queue->delay_ns);
   timer_disarm (timer);
   timer->queue = queue;
-  timer->due_ns = loop->now_ns + queue->delay_ns;
-  TAILQ_INSERT_TAIL (&queue->timers, timer, entry);
+  timer->due_ns = loop->now_ns + delay_ns;
+  before = TAILQ_LAST (&queue->timers, timer_list);
+  while (before && before->due_ns > timer->due_ns)
+    before = TAILQ_PREV (before, timer_list, entry);
+  if (before)
+    TAILQ_INSERT_AFTER (&queue->timers, before, timer, entry);
+  else
+    TAILQ_INSERT_HEAD (&queue->timers, timer, entry);
 }
 
 void

@@ -31,8 +31,8 @@ struct loop_work {
   void (*run) (struct loop_work *work);
 };
 
-/* All timers of a queue have one delay, so a queue is sorted by being
- * appended to.
+/* Nearly all timers of a queue have one delay, so that it is sorted by
+ * being appended to.
  */
 struct timer {
   TAILQ_ENTRY (timer)
@@ -44,7 +44,7 @@ struct timer {
 
 struct timer_queue {
   uint64_t delay_ns;
-  TAILQ_HEAD (, timer)
+  TAILQ_HEAD (timer_list, timer)
   timers;
 };
 
@@ -91,6 +91,11 @@ void loop_post (struct loop *loop, struct loop_work *work);
 /* Arm TIMER, again if it is armed. */
 void timer_arm (const struct loop *loop, struct timer_queue *queue,
                 struct timer *timer);
+/* The same, to fire after DELAY_NS, which is at most the queue's own; for
+ * now and then.
+ */
+void timer_arm_within (const struct loop *loop, struct timer_queue *queue,
+                       struct timer *timer, uint64_t delay_ns);
 void timer_disarm (struct timer *timer);
 
 #endif /* BP_LOOP_H */

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -25,6 +26,7 @@ enum {
   HANDSHAKE_MS = 300,
   STALL_MS = 10,
   MAX_CLIENTS = 20,
+  MAX_OPTIONS = 50,
 };
 
 static struct front_fixture fixture;
@@ -71,15 +73,15 @@ half_an_option_is_dropped_and_others_do_not_notice (void)
   client_recv (fd, greeting, sizeof greeting);
   expect_dropped (fd, started_ns); /* Said nothing at all. */
 
+  started_ns = now_ns ();
   fd = client_connect (&fixture);
   client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
-  started_ns = now_ns ();
   client_send (fd, "IHAVEOPT\0\0", 10);
   expect_dropped (fd, started_ns); /* Half a header. */
 
+  started_ns = now_ns ();
   fd = client_connect (&fixture);
   client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
-  started_ns = now_ns ();
   client_send_option (fd, NBD_OPT_GO, NULL, 100);
   client_send (fd, "\0\0", 2);
   expect_dropped (fd, started_ns); /* Half its data. */
@@ -87,6 +89,55 @@ half_an_option_is_dropped_and_others_do_not_notice (void)
   /* OTHER was idle in transmission all the time. */
   client_expect_bytes (&fixture, other, 0, 100000);
   close (other);
+}
+
+/* Receive all that there is; true if the server has closed FD. */
+static bool
+has_been_closed (int fd)
+{
+  uint8_t buf[4096];
+  ssize_t n;
+
+  while ((n = recv (fd, buf, sizeof buf, MSG_DONTWAIT)) > 0)
+    ;
+  return n == 0 || errno == ECONNRESET;
+}
+
+static void
+a_client_that_keeps_us_waiting_is_dropped_however_often_it_asks (void)
+{
+  enum {
+    MOST_QUESTIONS = 30
+  };
+  const int fd = client_connect (&fixture);
+  uint8_t list[NBD_OPTION_HEADER_SIZE] = { 0 };
+  int i;
+
+  put_be64 (list, NBD_OPTION_MAGIC);
+  put_be32 (list + 8, NBD_OPT_LIST);
+  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
+  for (i = 0; i < MOST_QUESTIONS && !has_been_closed (fd); i++) {
+    /* It may be closed just now. */
+    (void) !send (fd, list, sizeof list, MSG_NOSIGNAL);
+    poll (NULL, 0, HANDSHAKE_MS * 4 / 10);
+  }
+  CHECK (i < MOST_QUESTIONS);
+  close (fd);
+}
+
+static void
+a_client_that_asks_without_end_is_dropped (void)
+{
+  const int fd = client_connect (&fixture);
+  int i;
+
+  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
+  for (i = 0; i < MAX_OPTIONS; i++) {
+    client_send_option (fd, 99, NULL, 0);
+    CHECK_EQ (client_end_option (fd, 99), NBD_REP_ERR_UNSUP);
+  }
+  client_send_option (fd, 99, NULL, 0);
+  client_expect_closed (fd);
 }
 
 static void
@@ -345,12 +396,15 @@ main (void)
 {
   fixture.limits = default_front_limits;
   fixture.limits.handshake_ns = HANDSHAKE_MS * NS_PER_MS;
+  fixture.limits.max_options = MAX_OPTIONS;
   fixture.limits.stall_ns = STALL_MS * NS_PER_MS;
   fixture.limits.max_clients = MAX_CLIENTS;
   fixture.limits.max_bytes = 4 << 20;
   fixture.limits.max_resume = 256 << 10;
   fixture_start (&fixture);
   RUN (half_an_option_is_dropped_and_others_do_not_notice);
+  RUN (a_client_that_keeps_us_waiting_is_dropped_however_often_it_asks);
+  RUN (a_client_that_asks_without_end_is_dropped);
   RUN (the_time_to_open_an_export_is_not_the_clients);
   RUN (a_client_that_does_not_read_holds_nothing_and_loses_nothing);
   RUN (a_client_that_reads_slowly_gets_every_byte);
