@@ -194,7 +194,7 @@ struct fetch_batch {
   struct window *tail;
 };
 
-/* ---- cache.c: finding and holding ---- */
+/* ---- cache-life.c ---- */
 
 int cache_new (struct cache **ret_cache, uint64_t budget,
                struct fetcher *fetcher);
@@ -202,6 +202,12 @@ int cache_new (struct cache **ret_cache, uint64_t budget,
 void cache_wait_idle (struct cache *cache);
 /* It is idle, and nobody holds a window any more. */
 void cache_free (struct cache *cache);
+
+/* Count BYTES of anything that grows with use. */
+void cache_charge (struct cache *cache, uint64_t bytes);
+void cache_uncharge (struct cache *cache, uint64_t bytes);
+
+/* ---- cache.c: finding and holding ---- */
 
 /* A reference to the window that holds OFFSET, if it is verified; else
  * NULL.  BLOB_SIZE 0: of whatever size the blob is.
@@ -245,16 +251,24 @@ window_touch (struct window *window)
 /* Bytes of window memory: whole pages. */
 uint64_t window_memory (const struct window *window);
 
-/* Count BYTES of anything that grows with use. */
-void cache_charge (struct cache *cache, uint64_t bytes);
-void cache_uncharge (struct cache *cache, uint64_t bytes);
-
 /* For the other files of the cache. */
 struct cache_shard *cache_shard_of (struct cache *cache, uint64_t hash);
 /* Take WINDOW out of the hash, whose reference goes to the caller.
  * Called with the shard's lock held.
  */
 void cache_unlink (struct cache *cache, struct window *window);
+/* Free a window that is out of the hash and has no reference. */
+void window_free (struct cache *cache, struct window *window);
+
+/* ---- blob-use.c: how many windows of a large blob are in the hash ---- */
+
+/* One more window of ROOT; NULL if memory has run out. */
+struct blob_use *blob_use_get (struct cache *cache,
+                               const struct bp_root *root);
+/* One window less.  True if it was the last. */
+bool blob_use_put (struct cache *cache, struct blob_use *blob);
+int blob_uses_init (struct cache *cache);
+void blob_uses_done (struct cache *cache);
 
 /* ---- want.c: what is wanted, and the line for memory ---- */
 

@@ -6,6 +6,8 @@ pager_sources = \
 	pager/arena.c \
 	pager/arena.h \
 	pager/attempt.c \
+	pager/blob-use.c \
+	pager/cache-life.c \
 	pager/cache.c \
 	pager/cache.h \
 	pager/captive.c \
