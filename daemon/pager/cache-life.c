@@ -41,18 +41,14 @@ cache_uncharge (struct cache *cache, uint64_t bytes)
 static int
 init_tables (struct cache *cache)
 {
-  uint64_t buckets = 16;
-  unsigned i;
+  uint64_t buckets = 16 * CACHE_SHARDS;
 
-  while (buckets * CACHE_SHARDS * BYTES_PER_BUCKET < cache->budget)
+  while (buckets * BYTES_PER_BUCKET < cache->budget)
     buckets *= 2;
-  cache->bucket_mask = (uint32_t) (buckets - 1);
-  for (i = 0; i < CACHE_SHARDS; i++) {
-    cache->shards[i].buckets =
-      calloc (buckets, sizeof cache->shards[i].buckets[0]);
-    if (cache->shards[i].buckets == NULL)
-      return -ENOMEM;
-  }
+  cache->bucket_mask = buckets - 1;
+  cache->buckets = calloc (buckets, sizeof cache->buckets[0]);
+  if (cache->buckets == NULL)
+    return -ENOMEM;
   if (blob_uses_init (cache) < 0)
     return -ENOMEM;
   if (ghost_init (&cache->ghosts, cache->budget / BYTES_PER_GHOST) < 0)
@@ -61,8 +57,7 @@ init_tables (struct cache *cache)
   if (arena_new (&cache->arena, 2 * cache->budget) < 0)
     return -ENOMEM;
 
-  cache_charge (cache, sizeof *cache +
-                         buckets * CACHE_SHARDS * sizeof (void *) +
+  cache_charge (cache, sizeof *cache + buckets * sizeof (void *) +
                          ghost_table_bytes (&cache->ghosts) +
                          arena_table_bytes (cache->arena));
   return 0;
@@ -78,10 +73,10 @@ free_tables (struct cache *cache)
   arena_free (cache->arena);
   ghost_done (&cache->ghosts);
   blob_uses_done (cache);
-  for (i = 0; i < CACHE_SHARDS; i++) {
-    free (cache->shards[i].buckets);
+  free (cache->buckets);
+  window_pool_done (&cache->pool);
+  for (i = 0; i < CACHE_SHARDS; i++)
     pthread_mutex_destroy (&cache->shards[i].lock);
-  }
   pthread_mutex_destroy (&cache->lock);
   pthread_mutex_destroy (&cache->blobs_lock);
   pthread_mutex_destroy (&cache->idle_lock);
@@ -106,6 +101,7 @@ cache_new (struct cache **ret_cache, uint64_t budget,
   pthread_mutex_init (&cache->blobs_lock, NULL);
   pthread_mutex_init (&cache->idle_lock, NULL);
   pthread_cond_init (&cache->idle, NULL);
+  window_pool_init (&cache->pool);
   for (i = 0; i < CACHE_SHARDS; i++)
     pthread_mutex_init (&cache->shards[i].lock, NULL);
   METRIC_ADD (cache_budget_bytes, budget);
@@ -119,22 +115,6 @@ cache_new (struct cache **ret_cache, uint64_t budget,
   return 0;
 }
 
-/* The blobs' counts go with their last windows. */
-static void
-free_windows (struct cache *cache, struct cache_shard *shard)
-{
-  uint32_t i;
-
-  for (i = 0; i <= cache->bucket_mask; i++) {
-    while (shard->buckets[i]) {
-      struct window *window = shard->buckets[i];
-
-      cache_unlink (cache, window);
-      window_free (cache, window);
-    }
-  }
-}
-
 void
 cache_wait_idle (struct cache *cache)
 {
@@ -144,15 +124,24 @@ cache_wait_idle (struct cache *cache)
     pthread_cond_wait (&cache->idle, &cache->idle_lock);
 }
 
+/* The blobs' counts go with their last windows. */
+static void
+unlink_all (struct cache *cache)
+{
+  struct window *window;
+  uint64_t b;
+
+  for (b = 0; b <= cache->bucket_mask; b++)
+    while ((window = atomic_load (&cache->buckets[b])) != NULL)
+      cache_unlink (cache, window);
+}
+
 void
 cache_free (struct cache *cache)
 {
-  unsigned i;
-
   if (cache == NULL)
     return;
-  for (i = 0; i < CACHE_SHARDS; i++)
-    free_windows (cache, &cache->shards[i]);
+  unlink_all (cache);
   METRIC_SUB (cache_pinned_bytes, cache->pinned_bytes);
   free_tables (cache);
 }

@@ -14,7 +14,9 @@
  * blob): a size is a claim until the window is verified, so two claims
  * are two windows, and only the true one is ever verified.  Whoever looks
  * at a window holds a reference; the cache holds one for each window in
- * the hash.  Only a verified window that nobody else holds is evicted.
+ * the hash.  Only a verified window that nobody else holds is evicted: its
+ * references go from the hash's and its pins' to 0 in one step, after
+ * which nobody can take one.
  *
  * Memory: everything that grows with use is charged to the budget before
  * it is used.  A window's bytes are reserved before its fetch is sent:
@@ -23,8 +25,8 @@
  *
  * Locks, in this order; nothing is called back with one held:
  *   cache->lock   queues, arena, pins, who waits for memory
- *   shard->lock   the hash chain, state, waiters, pin count
- * A hit takes one shard lock, and no lock to let go.
+ *   shard->lock   changes of a hash chain, state, waiters
+ * A hit takes no lock, neither to find a window nor to let it go.
  */
 #ifndef BP_CACHE_H
 #define BP_CACHE_H
@@ -39,8 +41,10 @@
 #include "daemon/pager/arena.h"
 #include "daemon/pager/fetcher.h"
 #include "daemon/pager/ghost.h"
+#include "daemon/pager/window-pool.h"
 
 enum {
+  CACHE_LINE = 64, /* Bytes that cores pass between them as one. */
   CACHE_SHARDS = 64,
   CACHE_MEMORY_NS = 1000000000, /* How long a bad window is remembered. */
   CACHE_MAX_FAILED = 1024,      /* Bad windows remembered at once. */
@@ -51,7 +55,7 @@ enum window_state {
   WINDOW_FETCHING,
   WINDOW_VERIFIED,
   WINDOW_FAILED,
-  WINDOW_GONE, /* Out of the hash; freed with its last reference. */
+  WINDOW_GONE, /* Out of the hash, without a reference. */
 };
 
 /* What a window found out when it was used as part of an image index. */
@@ -86,19 +90,22 @@ struct pin;
 struct waiter;
 struct blob_use;
 
+/* A struct stays one for good (window-pool.h).  Who looks for a window
+ * without a lock reads only what comes first, until it has taken a
+ * reference; then all of it is that of one window.
+ */
 struct window {
-  /* Fixed. */
-  struct bp_root root;
-  uint64_t offset;       /* Bytes in the blob. */
-  uint64_t blob_size;    /* Bytes; a claim until verified. */
-  uint32_t len;          /* Bytes of the window. */
-  uint64_t hash;         /* Of root and offset. */
-  struct blob_use *blob; /* Of a blob of several windows; else NULL. */
-
+  struct window *_Atomic hash_next; /* Written under the shard lock. */
+  _Atomic uint64_t hash;            /* Of root and offset. */
+  /* 0: nobody refers to it, and nobody can begin to.  The release when it
+   * has been filled in pairs with the acquire of who takes one; want.c
+   * says how who frees meets who waits.
+   */
   _Atomic uint32_t refs;
-  _Atomic uint8_t state; /* enum window_state; written under the shard
-                              lock, the release pairs with acquires of
-                              readers that hold a reference. */
+  /* enum window_state; written under the shard lock, the release pairs
+   * with acquires of readers that hold a reference.
+   */
+  _Atomic uint8_t state;
   /* Relaxed flags: hints, or results that any thread would repeat. */
   _Atomic uint8_t touched; /* Read by a client since last looked at. */
   _Atomic uint8_t served;  /* Read by a client since it was fetched. */
@@ -107,11 +114,17 @@ struct window {
   _Atomic uint8_t marker;  /* A reader that gets here wants more ahead. */
   _Atomic uint8_t checked; /* enum window_check; release and acquire. */
 
+  /* Fixed while there is a reference. */
+  struct bp_root root;
+  uint64_t offset;       /* Bytes in the blob. */
+  uint64_t blob_size;    /* Bytes; a claim until verified. */
+  uint32_t len;          /* Bytes of the window. */
+  struct blob_use *blob; /* Of a blob of several windows; else NULL. */
+
   uint8_t *data; /* Set while FETCHING, by whoever reserved; read by all
                     once VERIFIED. */
 
   /* Under the shard lock. */
-  struct window *hash_next;
   struct waiter *waiters;
   struct page_in *replay; /* Its fetch, if that can be promoted. */
   uint8_t claim;          /* enum claim of the fetch under way. */
@@ -121,16 +134,17 @@ struct window {
 
   /* Under cache->lock. */
   struct window *prev;
-  struct window *next;
-  uint8_t queue; /* enum window_queue. */
-  bool is_early; /* It left the young queue before its reader came. */
+  struct window *next; /* While it is in no queue: in the list of those
+                          gone, or the pool's. */
+  uint8_t queue;       /* enum window_queue. */
+  bool is_early;       /* It left the young queue before its reader came. */
   struct pin *pins;
   uint32_t nr_pins; /* Each with a reference. */
 
   /* Of whoever moved it to FETCHING, until its fetch is sent. */
   struct window *batch_next;    /* In a fetch_batch, or in line. */
   struct page_user *batch_user; /* A reference, while it stands in line. */
-};
+} __attribute__ ((aligned (CACHE_LINE)));
 
 /* Somebody who waits for a window to leave FETCHING. */
 struct waiter {
@@ -156,17 +170,24 @@ struct window_list {
 
 struct cache_shard {
   pthread_mutex_t lock;
-  struct window **buckets;
-} __attribute__ ((aligned (64)));
+} __attribute__ ((aligned (CACHE_LINE)));
 
 struct cache {
+  /* Fixed. */
   struct fetcher *fetcher;
-  uint64_t budget;       /* Bytes. */
-  _Atomic uint64_t used; /* Bytes charged; window memory included. */
-  uint32_t bucket_mask;  /* Of each shard. */
-  uint64_t seed[2];      /* Of the hash: chains cannot be made long by
-                           choosing blobs. */
+  uint64_t budget; /* Bytes. */
+  /* Of the hash: chains cannot be made long by choosing blobs. */
+  uint64_t seed[2];
+  struct window *_Atomic *buckets; /* Heads of the chains; bucket b belongs
+                                      to shard b % CACHE_SHARDS. */
+  uint64_t bucket_mask;
+  /* Read by every read that ends, seldom written. */
+  _Atomic uint32_t line_count; /* Windows from line_head on. */
+
   struct cache_shard shards[CACHE_SHARDS];
+
+  _Atomic uint64_t used; /* Bytes charged; window memory included. */
+  struct window_pool pool;
 
   pthread_mutex_t lock;
   struct arena *arena;
@@ -177,7 +198,6 @@ struct cache {
   struct window *gone;      /* Evicted, the fetcher not yet told. */
   struct window *line_head; /* FETCHING, waiting for memory. */
   struct window *line_tail;
-  _Atomic uint32_t line_count;
 
   pthread_mutex_t blobs_lock; /* A leaf: taken under a shard lock. */
   struct blob_use **blobs;
@@ -210,7 +230,8 @@ void cache_uncharge (struct cache *cache, uint64_t bytes);
 /* ---- cache.c: finding and holding ---- */
 
 /* A reference to the window that holds OFFSET, if it is verified; else
- * NULL.  BLOB_SIZE 0: of whatever size the blob is.
+ * NULL.  BLOB_SIZE 0: of whatever size the blob is.  Takes a lock only if
+ * it is not verified.
  */
 struct window *cache_find (struct cache *cache, const struct bp_root *root,
                            uint64_t offset, uint64_t blob_size);
@@ -224,12 +245,20 @@ enum window_state cache_peek (struct cache *cache,
 
 /* A reference to the window that holds OFFSET (inside the blob), in
  * whatever state, made if there is none; NULL if memory has run out.
+ * Takes a lock only if it is not verified.
  */
 struct window *cache_get (struct cache *cache, const struct bp_root *root,
                           uint64_t offset, uint64_t blob_size);
 
 void window_ref (struct window *window);
 void cache_put (struct cache *cache, struct window *window);
+
+/* Of root and offset.  A hint to who has no reference. */
+static inline uint64_t
+window_hash (const struct window *window)
+{
+  return atomic_load_explicit (&window->hash, memory_order_relaxed);
+}
 
 static inline enum window_state
 window_get_state (const struct window *window)
@@ -252,13 +281,16 @@ window_touch (struct window *window)
 uint64_t window_memory (const struct window *window);
 
 /* For the other files of the cache. */
-struct cache_shard *cache_shard_of (struct cache *cache, uint64_t hash);
-/* Take WINDOW out of the hash, whose reference goes to the caller.
- * Called with the shard's lock held.
+struct cache_shard *cache_shard_of (struct cache *cache,
+                                    const struct window *window);
+/* Take all COUNT references of WINDOW at once, if there are no others; so
+ * it can leave the hash.  Called with the shard's lock held.
+ */
+bool window_freeze (struct window *window, uint32_t count);
+/* Take WINDOW, which is frozen, out of the hash.  Called with the shard's
+ * lock held.
  */
 void cache_unlink (struct cache *cache, struct window *window);
-/* Free a window that is out of the hash and has no reference. */
-void window_free (struct cache *cache, struct window *window);
 
 /* ---- blob-use.c: how many windows of a large blob are in the hash ---- */
 

@@ -115,7 +115,7 @@ age_young (struct cache *cache)
 void
 queue_admit (struct cache *cache, struct window *window)
 {
-  const bool was_here = ghost_recall (&cache->ghosts, window->hash);
+  const bool was_here = ghost_recall (&cache->ghosts, window_hash (window));
 
   queue_add (cache, window, was_here ? QUEUE_MAIN : QUEUE_YOUNG);
   age_young (cache);
@@ -129,22 +129,22 @@ queue_admit (struct cache *cache, struct window *window)
 static bool
 try_evict (struct cache *cache, struct window *window)
 {
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   bool is_free;
 
   pthread_mutex_lock (&shard->lock);
   is_free = window_get_state (window) == WINDOW_VERIFIED &&
-            atomic_load (&window->refs) == 1 + window->nr_pins;
+            window_freeze (window, 1 + window->nr_pins);
   if (is_free)
     cache_unlink (cache, window);
   pthread_mutex_unlock (&shard->lock);
   if (!is_free)
     return false;
 
-  atomic_fetch_sub (&window->refs, pins_detach (cache, window, true));
+  (void) pins_detach (cache, window, true); /* Their references went too. */
   queue_remove (cache, window);
   cache_unreserve (cache, window->data, window->len);
-  ghost_remember (&cache->ghosts, window->hash);
+  ghost_remember (&cache->ghosts, window_hash (window));
   window->data = NULL;
   window->next = cache->gone;
   cache->gone = window;
@@ -285,12 +285,12 @@ cache_unreserve (struct cache *cache, uint8_t *data, uint32_t len)
 static bool
 try_forget (struct cache *cache, struct window *window)
 {
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   bool is_failed, is_free;
 
   pthread_mutex_lock (&shard->lock);
   is_failed = window_get_state (window) == WINDOW_FAILED;
-  is_free = is_failed && atomic_load (&window->refs) == 1;
+  is_free = is_failed && window_freeze (window, 1);
   if (is_free)
     cache_unlink (cache, window);
   pthread_mutex_unlock (&shard->lock);
@@ -331,6 +331,6 @@ cache_tell_gone (struct cache *cache)
     next = window->next;
     if (window->last_of_blob)
       fetcher_blob_evicted (cache->fetcher, &window->root);
-    cache_put (cache, window);
+    window_pool_give (&cache->pool, window);
   }
 }

@@ -97,7 +97,7 @@ is_remembered (int status)
 static struct waiter *
 set_state (struct cache *cache, struct window *window, int status)
 {
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   enum window_state state = WINDOW_VERIFIED;
   LOCKED (&shard->lock);
 
@@ -273,7 +273,7 @@ void
 page_in_submit_replay (struct cache *cache, struct page_in *in)
 {
   struct window *window = in->window;
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
 
   window_ref (window);
   atomic_fetch_add (&in->parts, 1);

@@ -279,7 +279,7 @@ static enum window_state
 join_or_claim (struct cache *cache, struct window *window,
                struct prefetch *prefetch)
 {
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   LOCKED (&shard->lock);
   const enum window_state state = window_get_state (window);
 
@@ -304,7 +304,7 @@ static bool
 leave_to_clients (struct cache *cache, struct window *window,
                   struct prefetch *prefetch)
 {
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   LOCKED (&shard->lock);
 
   if (window->waiters != &prefetch->waiter || prefetch->waiter.next) {

@@ -63,6 +63,8 @@ pager_sources = \
 	pager/warm.c \
 	pager/wire.c \
 	pager/wire.h \
+	pager/window-pool.c \
+	pager/window-pool.h \
 	pager/workers.c \
 	pager/workers.h \
 	$(NULL)

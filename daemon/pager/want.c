@@ -77,7 +77,7 @@ cache_wait (struct cache *cache, struct waiter *waiter,
             struct fetch_batch *batch)
 {
   struct window *window = waiter->window;
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   LOCKED (&shard->lock);
 
   assert (window_get_state (window) != WINDOW_GONE);
@@ -99,7 +99,7 @@ void
 cache_want_ahead (struct cache *cache, struct window *window,
                   struct fetch_batch *batch)
 {
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   LOCKED (&shard->lock);
 
   if (window_get_state (window) == WINDOW_ABSENT)
@@ -140,7 +140,7 @@ leave_line (struct cache *cache)
 static bool
 is_waited_for (struct cache *cache, struct window *window)
 {
-  struct cache_shard *shard = cache_shard_of (cache, window->hash);
+  struct cache_shard *shard = cache_shard_of (cache, window);
   LOCKED (&shard->lock);
 
   if (window->waiters) {

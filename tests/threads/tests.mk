@@ -14,6 +14,7 @@ thread_programs = \
 	threads/test-cache-eviction \
 	threads/test-cache-pins \
 	threads/test-export-map \
+	threads/test-cache-races \
 	threads/test-export-open \
 	threads/test-read-failing \
 	threads/test-read-order \
@@ -60,6 +61,8 @@ threads_test_cache_pins_SOURCES = threads/test-cache-pins.c
 threads_test_cache_pins_LDADD = $(pager_test_libs)
 threads_test_export_map_SOURCES = threads/test-export-map.c
 threads_test_export_map_LDADD = $(pager_test_libs)
+threads_test_cache_races_SOURCES = threads/test-cache-races.c
+threads_test_cache_races_LDADD = $(pager_test_libs)
 threads_test_export_open_SOURCES = threads/test-export-open.c
 threads_test_export_open_LDADD = $(pager_test_libs)
 threads_test_read_failing_SOURCES = threads/test-read-failing.c
