@@ -12,6 +12,7 @@
 
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../harness/menu.sh"
 read -r -a flags <<< "${BENCH_FLAGS:-}"
 
 names=(front boot)
@@ -20,15 +21,6 @@ declare -A what=(
   [boot]="a boot's reads, one after another, over a long link; 5 min"
 )
 
-help ()
-{
-  local name
-  sed -n '3,/^$/s/^# \{0,1\}//p' "$0"
-  for name in "${names[@]}"; do
-    printf '%-8s %s\n' "$name" "${what[$name]}"
-  done
-}
-
 run_boot ()
 {
   [ -e "$BENCH_IMAGE/disk.img" ] ||
@@ -36,13 +28,8 @@ run_boot ()
   bash "$here/bench-boot.sh" "$BENCH_IMAGE"
 }
 
-[ $# -gt 0 ] && [ "$1" != help ] || { help; exit; }
-[ "$1" != all ] || set -- "${names[@]}"
-for name; do
-  [ -n "${what[$name]:-}" ] ||
-    { echo "bench.sh: no bench '$name' (try help)" >&2; exit 2; }
-done
-for name; do
+menu_choose "$@"
+for name in "${chosen[@]}"; do
   case $name in
   boot) run_boot ;;
   *) python3 "$here/bench-$name.py" "${flags[@]}" ;;

@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	harness/as-systemd.py \
 	harness/control-talk.py \
 	harness/functions.sh \
+	harness/menu.sh \
 	harness/nbdkit-sanitized.sh \
 	harness/nbdkit.supp \
 	harness/profile-functions.sh \
