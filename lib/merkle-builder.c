@@ -92,10 +92,10 @@ static void
 hash_node (struct bp_merkle_builder *builder, unsigned l, uint8_t *digest)
 {
   struct level *level = &builder->levels[l];
-  const struct bp_node_job job = bp_inner_job (
+  const struct bp_sha256_job job = bp_inner_job (
     l, level->count - level->fill, level->node, level->fill, digest);
 
-  bp_sha256_nodes (&job, 1);
+  bp_sha256_list (&job, 1);
   level->fill = 0;
 }
 
@@ -126,12 +126,12 @@ static int
 add_blocks (struct bp_merkle_builder *builder, uint64_t offset,
             const uint8_t *data, size_t len)
 {
-  struct bp_node_job jobs[BATCH_BLOCKS];
+  struct bp_sha256_job jobs[BATCH_BLOCKS];
   uint8_t digests[BATCH_BLOCKS][BP_ROOT_SIZE];
   const size_t count =
     bp_leaf_jobs (offset, data, len, jobs, digests, BATCH_BLOCKS);
 
-  bp_sha256_nodes (jobs, count);
+  bp_sha256_list (jobs, count);
   for (size_t i = 0; i < count; i++) {
     const int r = add_digest (builder, 0, digests[i]);
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/bytes.h"
 #include "lib/base/range.h"
 #include "lib/merkle.h"
 #include "lib/sha256.h"
@@ -22,19 +23,33 @@ enum {
   BP_WINDOW_BLOCKS = BP_WINDOW_SIZE / BP_BLOCK_SIZE,
 };
 
+/* A node at LOCATION (its offset in its level, or'ed with the level): LEN
+ * bytes at DATA, and zeros up to PADDED; LENGTH is what it says of itself.
+ */
+static inline struct bp_sha256_job
+bp_node_job (uint64_t location, uint32_t length, const uint8_t *data,
+             size_t len, size_t padded, uint8_t *digest)
+{
+  struct bp_sha256_job job = {
+    .header_len = BP_SHA256_HEADER_MAX, /* u64 and u32. */
+    .data = data,
+    .len = len,
+    .nr_zeros = padded - len,
+    .digest = digest,
+  };
+
+  put_le64 (job.header, location);
+  put_le32 (job.header + 8, length);
+  return job;
+}
+
 /* The block of LEN bytes at DATA, at OFFSET of its blob. */
-static inline struct bp_node_job
+static inline struct bp_sha256_job
 bp_leaf_job (uint64_t offset, const uint8_t *data, uint32_t len,
              uint8_t *digest)
 {
-  return (struct bp_node_job){
-    .location = offset,
-    .length = len,
-    .len = len,
-    .padded = offset == 0 && len == 0 ? 0 : BP_BLOCK_SIZE,
-    .data = data,
-    .digest = digest,
-  };
+  return bp_node_job (offset, len, data, len,
+                      offset == 0 && len == 0 ? 0 : BP_BLOCK_SIZE, digest);
 }
 
 /* The blocks of LEN bytes at DATA, at OFFSET of their blob, as jobs that
@@ -43,7 +58,7 @@ bp_leaf_job (uint64_t offset, const uint8_t *data, uint32_t len,
  */
 static inline size_t
 bp_leaf_jobs (uint64_t offset, const uint8_t *data, size_t len,
-              struct bp_node_job *jobs, uint8_t (*digests)[BP_ROOT_SIZE],
+              struct bp_sha256_job *jobs, uint8_t (*digests)[BP_ROOT_SIZE],
               size_t max)
 {
   size_t count = 0, done = 0;
@@ -61,18 +76,13 @@ bp_leaf_jobs (uint64_t offset, const uint8_t *data, size_t len,
 }
 
 /* COUNT digests, number FIRST and up of LEVEL's list. */
-static inline struct bp_node_job
+static inline struct bp_sha256_job
 bp_inner_job (unsigned level, uint64_t first, const uint8_t *digests,
               uint32_t count, uint8_t *digest)
 {
-  return (struct bp_node_job){
-    .location = first * BP_ROOT_SIZE | (level + 1),
-    .length = BP_BLOCK_SIZE,
-    .len = count * BP_ROOT_SIZE,
-    .padded = BP_BLOCK_SIZE,
-    .data = digests,
-    .digest = digest,
-  };
+  return bp_node_job (first * BP_ROOT_SIZE | (level + 1), BP_BLOCK_SIZE,
+                      digests, (size_t) count * BP_ROOT_SIZE, BP_BLOCK_SIZE,
+                      digest);
 }
 
 #endif /* BP_MERKLE_NODE_H */

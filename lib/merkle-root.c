@@ -5,7 +5,7 @@
  * A blob of one window has at most sixteen leaves and one node above
  * them, so its root needs no allocation.  Lists are hashed a group at a
  * time: first the leaves of the whole group as one list of nodes, then
- * the nodes above, so that an implementation of bp_sha256_nodes that
+ * the nodes above, so that an implementation of bp_sha256_list that
  * interleaves blocks finds enough of them.
  */
 #include <config.h>
@@ -24,7 +24,7 @@ enum {
 /* Leaves of a group, and the nodes that make them. */
 struct group {
   size_t nr_nodes;
-  struct bp_node_job nodes[GROUP_BLOBS * BP_WINDOW_BLOCKS];
+  struct bp_sha256_job nodes[GROUP_BLOBS * BP_WINDOW_BLOCKS];
   uint8_t leaves[GROUP_BLOBS][BP_WINDOW_BLOCKS * BP_ROOT_SIZE];
 };
 
@@ -60,7 +60,7 @@ hash_group (const struct bp_merkle_job *jobs, size_t count)
   group.nr_nodes = 0;
   for (size_t i = 0; i < count; i++)
     add_leaves (&group, &jobs[i], group.leaves[i]);
-  bp_sha256_nodes (group.nodes, group.nr_nodes);
+  bp_sha256_list (group.nodes, group.nr_nodes);
 
   group.nr_nodes = 0;
   for (size_t i = 0; i < count; i++)
@@ -69,7 +69,7 @@ hash_group (const struct bp_merkle_job *jobs, size_t count)
         bp_inner_job (0, 0, group.leaves[i], nr_leaves (&jobs[i]),
                       jobs[i].root->bytes);
   if (group.nr_nodes > 0)
-    bp_sha256_nodes (group.nodes, group.nr_nodes);
+    bp_sha256_list (group.nodes, group.nr_nodes);
 }
 
 void

@@ -25,11 +25,11 @@ static size_t
 hash_blocks (uint64_t offset, const uint8_t *data, size_t len,
              uint8_t digests[BP_WINDOW_BLOCKS][BP_ROOT_SIZE])
 {
-  struct bp_node_job jobs[BP_WINDOW_BLOCKS];
+  struct bp_sha256_job jobs[BP_WINDOW_BLOCKS];
   const size_t count =
     bp_leaf_jobs (offset, data, len, jobs, digests, BP_WINDOW_BLOCKS);
 
-  bp_sha256_nodes (jobs, count);
+  bp_sha256_list (jobs, count);
   return count;
 }
 
@@ -64,10 +64,10 @@ verify_node (const struct bp_merkle_node *node, const uint8_t *bytes,
              const uint8_t *wanted, struct bp_error *err)
 {
   uint8_t digest[BP_ROOT_SIZE];
-  const struct bp_node_job job =
+  const struct bp_sha256_job job =
     bp_inner_job (node->level, node->first, bytes, node->count, digest);
 
-  bp_sha256_nodes (&job, 1);
+  bp_sha256_list (&job, 1);
   if (memcmp (digest, wanted, BP_ROOT_SIZE) != 0)
     return bp_error_set (err, -EBADMSG,
                          "tree level %u, digests from %" PRIu64
@@ -153,7 +153,7 @@ rebuild_digest (const struct bp_root *leaves, uint64_t size, unsigned level,
   const uint32_t count = (uint32_t) MIN (left, BP_NODE_DIGESTS);
   uint8_t list[BP_BLOCK_SIZE];
   const uint8_t *digests = list;
-  struct bp_node_job job;
+  struct bp_sha256_job job;
 
   if (level == 1)
     digests = leaves[first].bytes;
@@ -162,7 +162,7 @@ rebuild_digest (const struct bp_root *leaves, uint64_t size, unsigned level,
       rebuild_digest (leaves, size, level - 1, first + i,
                       list + i * BP_ROOT_SIZE);
   job = bp_inner_job (level - 1, first, digests, count, digest);
-  bp_sha256_nodes (&job, 1);
+  bp_sha256_list (&job, 1);
 }
 
 /* Returns 0 or -EPROTO. */

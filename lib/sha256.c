@@ -9,19 +9,13 @@
  */
 #include <config.h>
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include <openssl/evp.h>
 
-#include "lib/base/bytes.h"
+#include "lib/base/range.h"
 #include "lib/sha256.h"
-
-enum {
-  NODE_SIZE = 8192,
-  NODE_HEADER_SIZE = 12, /* u64 location, u32 length. */
-};
 
 static pthread_once_t fetch_once = PTHREAD_ONCE_INIT;
 static EVP_MD *algorithm; /* Written once, under fetch_once. */
@@ -53,38 +47,46 @@ new_context (void)
 }
 
 static void
-hash_node (EVP_MD_CTX *ctx, const struct bp_node_job *job)
+update (EVP_MD_CTX *ctx, const void *data, size_t len)
 {
-  static const uint8_t zeros[NODE_SIZE];
-  uint8_t header[NODE_HEADER_SIZE];
+  must (EVP_DigestUpdate (ctx, data, len));
+}
 
-  assert (job->len <= job->padded && job->padded <= NODE_SIZE);
-  put_le64 (header, job->location);
-  put_le32 (header + 8, job->length);
+static void
+hash (EVP_MD_CTX *ctx, const struct bp_sha256_job *job)
+{
+  static const uint8_t zeros[8192];
+
   must (EVP_DigestInit_ex2 (ctx, algorithm, NULL));
-  must (EVP_DigestUpdate (ctx, header, sizeof header));
-  must (EVP_DigestUpdate (ctx, job->data, job->len));
-  must (EVP_DigestUpdate (ctx, zeros, job->padded - job->len));
+  update (ctx, job->header, job->header_len);
+  update (ctx, job->data, job->len);
+  for (size_t left = job->nr_zeros; left > 0;) {
+    const size_t n = MIN (left, sizeof zeros);
+
+    update (ctx, zeros, n);
+    left -= n;
+  }
   must (EVP_DigestFinal_ex (ctx, job->digest, NULL));
 }
 
 void
-bp_sha256_nodes (const struct bp_node_job *jobs, size_t count)
+bp_sha256_list (const struct bp_sha256_job *jobs, size_t count)
 {
   EVP_MD_CTX *ctx = new_context ();
 
   for (size_t i = 0; i < count; i++)
-    hash_node (ctx, &jobs[i]);
+    hash (ctx, &jobs[i]);
   EVP_MD_CTX_free (ctx);
 }
 
 void
 bp_sha256 (const void *data, size_t len, uint8_t digest[BP_SHA256_SIZE])
 {
-  EVP_MD_CTX *ctx = new_context ();
+  const struct bp_sha256_job job = {
+    .data = data,
+    .len = len,
+    .digest = digest,
+  };
 
-  must (EVP_DigestInit_ex2 (ctx, algorithm, NULL));
-  must (EVP_DigestUpdate (ctx, data, len));
-  must (EVP_DigestFinal_ex (ctx, digest, NULL));
-  EVP_MD_CTX_free (ctx);
+  bp_sha256_list (&job, 1);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* SHA-256, in the two shapes the project needs: one message, and a list
- * of Merkle nodes.  The list is what a multi-buffer implementation can
- * interleave; OpenSSL does it one at a time.  Nothing outside sha256.c
- * knows which library hashes.
+/* SHA-256 of lists of messages.
+ *
+ * Whoever has more than one message hands over the list: an implementation
+ * may hash several side by side.  OpenSSL does it one at a time.  Nothing
+ * outside lib/sha256*.c knows what hashes.
  *
  * Threads: every function may be called from any thread at any time.
  */
@@ -14,26 +15,24 @@
 #include <stdint.h>
 
 enum {
-  BP_SHA256_SIZE = 32
+  BP_SHA256_SIZE = 32,
+  BP_SHA256_HEADER_MAX = 12,
 };
 
-/* One Merkle node: SHA-256 (u64 LOCATION, u32 LENGTH, LEN bytes of DATA,
- * zeros up to PADDED bytes of content).  PADDED is 8192, or 0 for the
- * empty blob.
- */
-struct bp_node_job {
-  uint64_t location;   /* Offset in its level, or'ed with the level. */
-  uint32_t length;     /* The length that is hashed into the node. */
-  uint32_t len;        /* Bytes at data; at most padded, or both 0. */
-  uint32_t padded;     /* Bytes of content after padding. */
+/* One message: a header, data, and zeros, one behind the other. */
+struct bp_sha256_job {
+  uint8_t header[BP_SHA256_HEADER_MAX];
+  uint32_t header_len; /* Bytes of it; 0: none. */
   const uint8_t *data; /* Borrowed. */
+  size_t len;          /* Bytes at data. */
+  size_t nr_zeros;     /* Bytes of zeros behind them. */
   uint8_t *digest;     /* BP_SHA256_SIZE bytes, written. */
 };
 
-/* Hash all COUNT jobs. */
-void bp_sha256_nodes (const struct bp_node_job *jobs, size_t count);
+/* Hash all COUNT messages.  No data may depend on a digest of the list. */
+void bp_sha256_list (const struct bp_sha256_job *jobs, size_t count);
 
-/* Hash one message. */
+/* Hash one. */
 void bp_sha256 (const void *data, size_t len,
                 uint8_t digest[BP_SHA256_SIZE]);
 
