@@ -10,6 +10,7 @@
 
 #include "harness/vectors.h"
 #include "lib/base/bytes.h"
+#include "lib/base/hex.h"
 #include "lib/base/range.h"
 
 static void
@@ -81,6 +82,38 @@ vector_number (const char *column)
   if (*end != '\0')
     die ("not a number", column);
   return number;
+}
+
+struct vector_content
+vector_content (const struct vectors *row)
+{
+  const char *kind = row->columns[0], *text = row->columns[1];
+  const size_t len = strlen (text);
+  struct vector_content content = { .len = vector_number (row->columns[2]) };
+
+  if (strcmp (kind, "ascii") == 0 && len <= sizeof content.pattern) {
+    memcpy (content.pattern, text, len);
+    content.pattern_len = len;
+    return content;
+  }
+  content.pattern_len = len / 2;
+  if (strcmp (kind, "repeat") != 0 ||
+      content.pattern_len > sizeof content.pattern ||
+      !bp_hex_decode (text, content.pattern, content.pattern_len))
+    die ("not a content", text);
+  return content;
+}
+
+uint8_t *
+vector_bytes (const struct vector_content *content)
+{
+  uint8_t *bytes = malloc (content->len + 1);
+
+  if (bytes == NULL)
+    die (strerror (errno), "vector");
+  fill_repeated (bytes, content->len, content->pattern,
+                 content->pattern_len, 0);
+  return bytes;
 }
 
 void

@@ -37,6 +37,19 @@ bool vectors_next (struct vectors *vectors);
 struct bp_root vector_root (const char *column);
 uint64_t vector_number (const char *column);
 
+/* The bytes of a row whose first columns are a kind, data and a length:
+ * the data over and over, cut to the length.
+ */
+struct vector_content {
+  uint8_t pattern[64];
+  size_t pattern_len;
+  uint64_t len;
+};
+struct vector_content vector_content (const struct vectors *row);
+
+/* CONTENT in memory; the caller frees it. */
+uint8_t *vector_bytes (const struct vector_content *content);
+
 /* The bytes of PATTERN over and over, from a running position: fills LEN
  * bytes at BUF as bytes POSITION and up of the endless repetition.
  */

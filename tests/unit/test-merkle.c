@@ -21,43 +21,6 @@ enum {
   SMALL_VECTOR = 20 << 20
 };
 
-/* The bytes of a row: a pattern, cut to its length. */
-struct content {
-  uint8_t pattern[64];
-  size_t pattern_len;
-  uint64_t len;
-};
-
-static void
-parse_content (const struct vectors *row, struct content *content)
-{
-  const char *text = row->columns[1];
-  const size_t len = strlen (text);
-
-  content->len = vector_number (row->columns[2]);
-  if (strcmp (row->columns[0], "ascii") == 0) {
-    cr_assert_leq (len, sizeof content->pattern);
-    memcpy (content->pattern, text, len);
-    content->pattern_len = len;
-    return;
-  }
-  cr_assert_str_eq (row->columns[0], "repeat");
-  content->pattern_len = len / 2;
-  cr_assert_leq (content->pattern_len, sizeof content->pattern);
-  cr_assert (bp_hex_decode (text, content->pattern, content->pattern_len));
-}
-
-static uint8_t *
-content_bytes (const struct content *content)
-{
-  uint8_t *bytes = malloc (content->len + 1);
-
-  cr_assert_not_null (bytes);
-  fill_repeated (bytes, content->len, content->pattern,
-                 content->pattern_len, 0);
-  return bytes;
-}
-
 static void
 assert_root (const struct bp_root *got, const struct bp_root *wanted,
              const char *what, uint64_t len)
@@ -71,7 +34,7 @@ assert_root (const struct bp_root *got, const struct bp_root *wanted,
 
 /* The root of CONTENT, streamed in pieces of PIECE bytes. */
 static struct bp_root
-streamed_root (const struct content *content, size_t piece)
+streamed_root (const struct vector_content *content, size_t piece)
 {
   struct bp_merkle_builder *builder;
   /* A piece starts anywhere in the pattern. */
@@ -104,14 +67,13 @@ Test (merkle, roots_are_those_of_every_vector)
   while (vectors_next (&row)) {
     const struct bp_root wanted = vector_root (row.columns[3]);
     CLEANUP_FREE uint8_t *bytes = NULL;
-    struct content content;
+    const struct vector_content content = vector_content (&row);
     struct bp_root root;
 
-    parse_content (&row, &content);
     nr_rows++;
     if (content.len > SMALL_VECTOR) /* Streamed by the test below. */
       continue;
-    bytes = content_bytes (&content);
+    bytes = vector_bytes (&content);
     cr_assert_eq (bp_merkle_root (bytes, content.len, &root), 0);
     assert_root (&root, &wanted, row.columns[1], content.len);
   }
@@ -126,9 +88,8 @@ Test (merkle, streaming_in_odd_pieces_gives_the_same_roots)
   vectors_open (&row, "merkle.tsv");
   while (vectors_next (&row)) {
     const struct bp_root wanted = vector_root (row.columns[3]);
-    struct content content;
+    const struct vector_content content = vector_content (&row);
 
-    parse_content (&row, &content);
     for (size_t i = 0; i < ARRAY_LEN (pieces); i++) {
       struct bp_root root;
 
