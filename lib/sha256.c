@@ -1,82 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* SHA-256 through OpenSSL, one message at a time.
- *
- * The algorithm is looked up once a process and never released; a
- * context lives for one list.  OpenSSL fails here only when memory has
- * run out or its configuration forbids SHA-256, and then nothing can be
- * verified any more: the process ends.
- */
+/* What hashes a list: chosen at the first one, or before. */
 #include <config.h>
 
-#include <pthread.h>
-#include <stdlib.h>
-
-#include <openssl/evp.h>
+#include <errno.h>
+#include <stdatomic.h>
 
 #include "lib/base/range.h"
+#include "lib/sha256-lanes.h"
 #include "lib/sha256.h"
 
-static pthread_once_t fetch_once = PTHREAD_ONCE_INIT;
-static EVP_MD *algorithm; /* Written once, under fetch_once. */
+/* A way to hash lists: what is left of one goes to FEW, a kernel's lanes
+ * at a time, while that is at least min_few messages; then to OpenSSL.
+ */
+struct plan {
+  const char *name;
+  const struct sha256_kernel *few; /* Or NULL. */
+  size_t min_few;
+};
 
-/* OpenSSL returns 1 for success. */
-static void
-must (int r)
+static const struct plan openssl = { "openssl", NULL, 0 };
+static const struct plan ni_alone = { "sha-ni", &sha256_ni, 1 };
+/* A single message is what OpenSSL is best at. */
+static const struct plan ni = { "sha-ni", &sha256_ni, 2 };
+
+/* NULL until it is chosen.  Threads that choose at the same time choose the
+ * same, and plans are constant: relaxed.
+ */
+static const struct plan *_Atomic chosen;
+
+static const struct plan *
+fastest (void)
 {
-  if (r != 1)
-    abort ();
+  if (sha256_openssl_is_fips () || !sha256_ni.is_supported ())
+    return &openssl;
+  return &ni;
 }
 
 static void
-fetch_algorithm (void)
+choose (const struct plan *plan)
 {
-  algorithm = EVP_MD_fetch (NULL, "SHA256", NULL);
-  must (algorithm != NULL);
+  atomic_store_explicit (&chosen, plan, memory_order_relaxed);
 }
 
-static EVP_MD_CTX *
-new_context (void)
+static const struct plan *
+get_plan (void)
 {
-  EVP_MD_CTX *ctx;
+  const struct plan *plan =
+    atomic_load_explicit (&chosen, memory_order_relaxed);
 
-  must (pthread_once (&fetch_once, fetch_algorithm) == 0);
-  ctx = EVP_MD_CTX_new ();
-  must (ctx != NULL);
-  return ctx;
-}
-
-static void
-update (EVP_MD_CTX *ctx, const void *data, size_t len)
-{
-  must (EVP_DigestUpdate (ctx, data, len));
-}
-
-static void
-hash (EVP_MD_CTX *ctx, const struct bp_sha256_job *job)
-{
-  static const uint8_t zeros[8192];
-
-  must (EVP_DigestInit_ex2 (ctx, algorithm, NULL));
-  update (ctx, job->header, job->header_len);
-  update (ctx, job->data, job->len);
-  for (size_t left = job->nr_zeros; left > 0;) {
-    const size_t n = MIN (left, sizeof zeros);
-
-    update (ctx, zeros, n);
-    left -= n;
+  if (plan == NULL) {
+    plan = fastest ();
+    choose (plan);
   }
-  must (EVP_DigestFinal_ex (ctx, job->digest, NULL));
+  return plan;
+}
+
+int
+bp_sha256_use (enum bp_sha256_way way)
+{
+  if (way == BP_SHA256_NI && !sha256_ni.is_supported ())
+    return -EOPNOTSUPP;
+  switch (way) {
+  case BP_SHA256_AUTO: choose (fastest ()); break;
+  case BP_SHA256_OPENSSL: choose (&openssl); break;
+  case BP_SHA256_NI: choose (&ni_alone); break;
+  }
+  return 0;
+}
+
+const char *
+bp_sha256_name (void)
+{
+  return get_plan ()->name;
 }
 
 void
 bp_sha256_list (const struct bp_sha256_job *jobs, size_t count)
 {
-  EVP_MD_CTX *ctx = new_context ();
+  const struct plan *plan = get_plan ();
 
-  for (size_t i = 0; i < count; i++)
-    hash (ctx, &jobs[i]);
-  EVP_MD_CTX_free (ctx);
+  while (plan->few && count >= plan->min_few && count > 0) {
+    const size_t n = MIN (count, plan->few->max_lanes);
+
+    sha256_run (plan->few, jobs, (unsigned) n);
+    jobs += n;
+    count -= n;
+  }
+  if (count > 0)
+    sha256_run_openssl (jobs, count);
 }
 
 void

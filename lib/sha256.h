@@ -2,11 +2,17 @@
 /* Copyright the blobpager authors. */
 /* SHA-256 of lists of messages.
  *
- * Whoever has more than one message hands over the list: an implementation
- * may hash several side by side.  OpenSSL does it one at a time.  Nothing
- * outside lib/sha256*.c knows what hashes.
+ * The messages of a list are hashed side by side where the CPU can: the
+ * instructions of one message wait for each other, those of several do
+ * not.  So whoever has more than one message hands over the list.  What
+ * hashes is chosen at run time:
  *
- * Threads: every function may be called from any thread at any time.
+ *   SHA-NI    up to four messages side by side (sha256-ni.c)
+ *   OpenSSL   one after another: a single one, elsewhere, in FIPS mode,
+ *             and when asked
+ *
+ * Threads: every function may be called from any thread at any time, but
+ * for bp_sha256_use.
  */
 #ifndef BP_SHA256_H
 #define BP_SHA256_H
@@ -35,5 +41,20 @@ void bp_sha256_list (const struct bp_sha256_job *jobs, size_t count);
 /* Hash one. */
 void bp_sha256 (const void *data, size_t len,
                 uint8_t digest[BP_SHA256_SIZE]);
+
+/* What hashes. */
+enum bp_sha256_way {
+  BP_SHA256_AUTO, /* The fastest there is; OpenSSL in FIPS mode. */
+  BP_SHA256_OPENSSL,
+  BP_SHA256_NI, /* SHA-NI, single messages too: for tests. */
+};
+
+/* Choose.  Before anything is hashed and other threads start; without it,
+ * it is AUTO.  Returns 0, or -EOPNOTSUPP if the CPU cannot.
+ */
+int bp_sha256_use (enum bp_sha256_way way);
+
+/* What is in use, for people: "sha-ni" or "openssl" */
+const char *bp_sha256_name (void);
 
 #endif /* BP_SHA256_H */

@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	data/images.tsv \
 	data/merkle.tsv \
 	data/profile.tsv \
+	data/sha256.tsv \
 	harness/as-systemd.py \
 	harness/control-talk.py \
 	harness/functions.sh \

@@ -20,6 +20,7 @@ unit_programs = \
 	unit/test-profile \
 	unit/test-profile-convert \
 	unit/test-segmenter \
+	unit/test-sha256 \
 	unit/test-direct-export \
 	unit/test-filters \
 	unit/test-mapper \
@@ -52,6 +53,8 @@ unit_test_profile_convert_SOURCES = unit/test-profile-convert.c
 unit_test_profile_convert_LDADD = harness/libharness.la $(LDADD)
 unit_test_session_proto_SOURCES = unit/test-session-proto.c
 unit_test_session_proto_reply_SOURCES = unit/test-session-proto-reply.c
+unit_test_sha256_SOURCES = unit/test-sha256.c
+unit_test_sha256_LDADD = harness/libharness.la $(LDADD) $(LIBCRYPTO_LIBS)
 unit_test_segmenter_SOURCES = unit/test-segmenter.c
 unit_test_segmenter_LDADD = harness/libharness.la $(LDADD)
 
