@@ -158,9 +158,11 @@ begin (struct hashing *hashing, const struct bp_sha256_job *jobs,
   hashing->nr = count;
   for (unsigned i = 0; i < count; i++)
     lane_init (&hashing->lanes[i], &jobs[i]);
-  for (unsigned word = 0; word < SHA256_WORDS; word++)
-    for (unsigned i = 0; i < SHA256_MAX_LANES; i++)
+  for (unsigned i = 0; i < SHA256_MAX_LANES; i++) {
+    hashing->work.blocks[i] = zeros;
+    for (unsigned word = 0; word < SHA256_WORDS; word++)
       hashing->work.state[word][i] = initial_state[word];
+  }
 }
 
 /* Point the kernel at the next blocks of every lane.  Returns how many it

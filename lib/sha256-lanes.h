@@ -23,22 +23,25 @@
 
 enum {
   SHA256_BLOCK_SIZE = 64,
-  SHA256_WORDS = 8,     /* Of a state. */
-  SHA256_ROUNDS = 64,   /* Of a block. */
-  SHA256_MAX_LANES = 4, /* Of any kernel. */
+  SHA256_WORDS = 8,      /* Of a state. */
+  SHA256_ROUNDS = 64,    /* Of a block. */
+  SHA256_MAX_LANES = 16, /* Of any kernel. */
 };
 
 /* What a kernel works on. */
 struct sha256_lanes {
-  /* Words a to h, each of all lanes. */
+  /* Words a to h, each of all lanes: as AVX-512 wants them. */
   uint32_t state[SHA256_WORDS][SHA256_MAX_LANES];
-  const uint8_t *blocks[SHA256_MAX_LANES]; /* Where the blocks are. */
+  /* Where the blocks are; always something that can be read. */
+  const uint8_t *blocks[SHA256_MAX_LANES];
 };
 
 struct sha256_kernel {
   unsigned max_lanes;
   bool (*is_supported) (void); /* By the CPU and the system. */
-  /* Hash COUNT blocks of each of the first NR lanes. */
+  /* Hash COUNT blocks of each of the first NR lanes; of the others, too, if
+   * that is easier.
+   */
   void (*hash_blocks) (struct sha256_lanes *lanes, unsigned nr,
                        size_t count);
   /* COUNT blocks of zeros in each.  All words of their message schedule
@@ -49,6 +52,7 @@ struct sha256_kernel {
 };
 
 extern const struct sha256_kernel sha256_ni;
+extern const struct sha256_kernel sha256_avx512;
 
 /* The constants of the rounds (FIPS 180-4, 4.2.2). */
 extern const uint32_t sha256_k[SHA256_ROUNDS];

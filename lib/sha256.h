@@ -7,7 +7,9 @@
  * not.  So whoever has more than one message hands over the list.  What
  * hashes is chosen at run time:
  *
- *   SHA-NI    up to four messages side by side (sha256-ni.c)
+ *   AVX-512   sixteen messages side by side (sha256-avx512.c), while so
+ *             many are left of the list, or nearly
+ *   SHA-NI    up to four (sha256-ni.c)
  *   OpenSSL   one after another: a single one, elsewhere, in FIPS mode,
  *             and when asked
  *
@@ -46,7 +48,8 @@ void bp_sha256 (const void *data, size_t len,
 enum bp_sha256_way {
   BP_SHA256_AUTO, /* The fastest there is; OpenSSL in FIPS mode. */
   BP_SHA256_OPENSSL,
-  BP_SHA256_NI, /* SHA-NI, single messages too: for tests. */
+  BP_SHA256_NI,     /* For tests: one of the two for everything, */
+  BP_SHA256_AVX512, /* single messages, too. */
 };
 
 /* Choose.  Before anything is hashed and other threads start; without it,
@@ -54,7 +57,7 @@ enum bp_sha256_way {
  */
 int bp_sha256_use (enum bp_sha256_way way);
 
-/* What is in use, for people: "sha-ni" or "openssl" */
+/* What is in use, for people: "avx512+sha-ni", "openssl", … */
 const char *bp_sha256_name (void);
 
 #endif /* BP_SHA256_H */

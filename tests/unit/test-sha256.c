@@ -100,6 +100,7 @@ static enum bp_sha256_way ways[] = {
   BP_SHA256_AUTO,
   BP_SHA256_OPENSSL,
   BP_SHA256_NI,
+  BP_SHA256_AVX512,
 };
 
 static void
