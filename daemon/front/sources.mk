@@ -29,5 +29,7 @@ front_sources = \
 	front/request.h \
 	front/shard.c \
 	front/shard.h \
+	front/tls-psk.c \
+	front/tls-psk.h \
 	front/transport.h \
 	$(NULL)

@@ -3,6 +3,7 @@
 
 unit_programs = \
 	unit/test-log \
+	unit/test-tls-psk \
 	unit/test-nbd-errno \
 	unit/test-arena \
 	unit/test-auto-rule \
@@ -84,6 +85,7 @@ unit_test_recording_log_LDADD = $(driver_ldadd)
 unit_test_reply_memory_SOURCES = unit/test-reply-memory.c
 unit_test_reply_memory_LDADD = $(driver_ldadd)
 
+unit_test_tls_psk_SOURCES = unit/test-tls-psk.c
 unit_test_log_SOURCES = unit/test-log.c
 unit_test_nbd_errno_SOURCES = unit/test-nbd-errno.c
 
