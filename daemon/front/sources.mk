@@ -29,7 +29,13 @@ front_sources = \
 	front/request.h \
 	front/shard.c \
 	front/shard.h \
+	front/tls-config.h \
+	front/tls-context.c \
+	front/tls-internal.h \
 	front/tls-psk.c \
 	front/tls-psk.h \
+	front/tls-server.c \
+	front/tls-x509.c \
+	front/tls.h \
 	front/transport.h \
 	$(NULL)
