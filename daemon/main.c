@@ -200,7 +200,8 @@ stop_requests (struct daemon *daemon)
 static int
 start_front (struct daemon *daemon, struct bp_error *err)
 {
-  return front_new (&daemon->front, &daemon->options, daemon->pager, err);
+  return front_new (&daemon->front, &daemon->options, daemon->pager, NULL,
+                    err);
 }
 
 static void

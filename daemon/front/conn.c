@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/range.h"
 #include "daemon/log.h"
 #include "daemon/front/attach.h"
@@ -62,6 +63,7 @@ conn_close (struct conn *conn, const char *why)
   log_debug ("client %d: closed: %s", conn->fd, why);
   conn->state = CONN_CLOSED;
   loop_unwatch (&shard->loop, conn->fd);
+  transport_done (&conn->transport);
   close (conn->fd);
   timer_disarm (&conn->timer);
   if (conn->is_dirty)
@@ -83,7 +85,8 @@ conn_drain (struct conn *conn)
 {
   if (conn->state == CONN_CLOSED)
     return;
-  if (conn->state < CONN_TRANSMISSION && conn->out.len == 0) {
+  if (conn->state < CONN_TRANSMISSION && conn->out.len == 0 &&
+      !conn->transport.has_unsent) {
     conn_close (conn, "shutting down");
     return;
   }
@@ -102,6 +105,15 @@ conn_make_dirty (struct conn *conn)
   TAILQ_INSERT_TAIL (&conn->shard->dirty, conn, dirty_entry);
 }
 
+/* While there is input that epoll does not know of, EPOLLOUT wakes us: a
+ * little of it each round, so that others have their turn.
+ */
+static uint32_t
+wanted_input (const struct conn *conn)
+{
+  return EPOLLIN | (conn->transport.has_input ? EPOLLOUT : 0);
+}
+
 static uint32_t
 wanted_events (const struct conn *conn)
 {
@@ -112,10 +124,12 @@ wanted_events (const struct conn *conn)
   case CONN_OPTION:
   case CONN_OPTION_DATA:
   case CONN_OPTION_SKIP:
-    return conn->out.len > 0 ? out : EPOLLIN;
+  case CONN_STARTTLS:
+    return out | (conn->out.len > 0 ? 0 : wanted_input (conn));
   case CONN_OPENING:
   case CONN_LISTING: return EPOLLRDHUP | out;
-  case CONN_TRANSMISSION: return (conn->paused ? 0 : EPOLLIN) | out;
+  case CONN_TRANSMISSION:
+    return out | (conn->paused ? 0 : wanted_input (conn));
   case CONN_DRAINING: return out;
   case CONN_CLOSED: break;
   }
@@ -175,6 +189,15 @@ is_drained (const struct conn *conn)
          conn->nr_requests == (conn->refused != NULL);
 }
 
+/* Everything is answered, but some of it may not be sent. */
+static void
+finish (struct conn *conn)
+{
+  conn->is_blocked = transport_end (&conn->transport) == -EAGAIN;
+  if (!conn->is_blocked)
+    conn_close (conn, "everything is answered");
+}
+
 void
 conn_pump (struct conn *conn)
 {
@@ -183,9 +206,26 @@ conn_pump (struct conn *conn)
     replies_send (conn);
   while (conn->state != CONN_CLOSED && parse (conn));
   if (is_drained (conn))
-    conn_close (conn, "everything is answered");
+    finish (conn);
   if (conn->state != CONN_CLOSED)
     update_events (conn);
+}
+
+/* Whoever has keys or certificates wrong wants to be told, and a scanner
+ * not to fill the log.
+ */
+static void
+receiving_failed (struct conn *conn)
+{
+  const char *why = transport_why (&conn->transport);
+  struct shard *shard = conn->shard;
+
+  if (why && !transport_is_established (&conn->transport) &&
+      shard->loop.now_ns >= shard->tls_quiet_until_ns) {
+    shard->tls_quiet_until_ns = shard->loop.now_ns + NS_PER_SEC;
+    log_info ("client %d: TLS handshake failed: %s", conn->fd, why);
+  }
+  conn_close (conn, why ? why : "receiving failed");
 }
 
 /* Receive once: into the buffer, or to be thrown away. */
@@ -208,7 +248,22 @@ receive (struct conn *conn)
   else if (n == 0)
     conn_close (conn, "the client has gone");
   else if (errno != EAGAIN && errno != EINTR)
-    conn_close (conn, "receiving failed");
+    receiving_failed (conn);
+  if (conn->transport.has_unsent)
+    conn->is_blocked = true; /* TLS has answered by itself. */
+}
+
+/* The socket has room.  Returns false if that is of no use any more. */
+static bool
+unblock (struct conn *conn)
+{
+  const int r = transport_flush (&conn->transport);
+
+  conn->is_blocked = r == -EAGAIN;
+  if (r == 0 || r == -EAGAIN)
+    return true;
+  conn_close (conn, "sending failed");
+  return false;
 }
 
 static void
@@ -222,9 +277,10 @@ conn_is_ready (struct event_source *source, uint32_t events)
     conn_close (conn, "the client has gone");
     return;
   }
-  if (events & EPOLLOUT)
-    conn->is_blocked = false;
-  if (events & EPOLLIN)
+  if ((events & EPOLLOUT) && !unblock (conn))
+    return;
+  if ((events & EPOLLIN) ||
+      (conn->transport.has_input && (conn->events & EPOLLIN)))
     receive (conn);
   conn_pump (conn);
 }

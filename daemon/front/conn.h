@@ -3,7 +3,7 @@
 /* A client's connection, from accept to close.
  *
  *   FLAGS ─▶ OPTION ─▶ OPTION_DATA ─▶ OPENING or LISTING ─┐
- *              ▲  │ ─▶ OPTION_SKIP ─┐                     │
+ *              ▲  │ ─▶ OPTION_SKIP ─┐         or STARTTLS  │
  *              └──┴─────────────────┴─────────────────────┤
  *                                                         ▼ GO,
  *   any ─▶ CLOSED ◀── DRAINING ◀──── DISC, ABORT ──── TRANSMISSION
@@ -39,6 +39,7 @@ enum conn_state {
   CONN_OPTION_SKIP, /* Reads over data that is too long. */
   CONN_OPENING,     /* The pager opens an export. */
   CONN_LISTING,     /* The pager lists them. */
+  CONN_STARTTLS,    /* TLS follows what is being sent. */
   CONN_TRANSMISSION,
   CONN_DRAINING,
   CONN_CLOSED,

@@ -76,8 +76,8 @@ default_nr_shards (void)
 }
 
 static int
-make_shards (struct front *front, struct pager *pager, unsigned count,
-             struct bp_error *err)
+make_shards (struct front *front, struct pager *pager,
+             struct tls_server *tls, unsigned count, struct bp_error *err)
 {
   struct shard *shard;
   int r;
@@ -86,7 +86,8 @@ make_shards (struct front *front, struct pager *pager, unsigned count,
     shard = calloc (1, sizeof *shard);
     if (shard == NULL)
       return bp_error_set (err, -ENOMEM, "event loop: out of memory");
-    r = shard_init (shard, &front->limits, pager, &front->nr_clients, err);
+    r = shard_init (shard, &front->limits, pager, tls, &front->nr_clients,
+                    err);
     if (r < 0) {
       free (shard);
       return r;
@@ -124,8 +125,8 @@ start_threads (struct front *front, struct bp_error *err)
 
 int
 front_new_limited (struct front **ret_front, const struct options *options,
-                   struct pager *pager, const struct front_limits *limits,
-                   struct bp_error *err)
+                   struct pager *pager, struct tls_server *tls,
+                   const struct front_limits *limits, struct bp_error *err)
 {
   struct listeners listeners = { 0 };
   struct front *front = calloc (1, sizeof *front);
@@ -134,7 +135,7 @@ front_new_limited (struct front **ret_front, const struct options *options,
   if (front == NULL)
     return bp_error_set (err, -ENOMEM, "front: out of memory");
   front->limits = *limits;
-  r = make_shards (front, pager,
+  r = make_shards (front, pager, tls,
                    limits->nr_loops ? MIN (limits->nr_loops, MAX_SHARDS)
                                     : default_nr_shards (),
                    err);
@@ -158,9 +159,10 @@ front_new_limited (struct front **ret_front, const struct options *options,
 
 int
 front_new (struct front **ret_front, const struct options *options,
-           struct pager *pager, struct bp_error *err)
+           struct pager *pager, struct tls_server *tls,
+           struct bp_error *err)
 {
-  return front_new_limited (ret_front, options, pager,
+  return front_new_limited (ret_front, options, pager, tls,
                             &default_front_limits, err);
 }
 

@@ -18,12 +18,14 @@
 struct front;
 struct pager;
 struct options;
+struct tls_server;
 
 /* Open the listeners of OPTIONS and start the loops; accepts nothing
- * until front_run.  All borrowed.
+ * until front_run.  All borrowed; TLS is NULL if there is none.
  */
 int front_new (struct front **ret_front, const struct options *options,
-               struct pager *pager, struct bp_error *err);
+               struct pager *pager, struct tls_server *tls,
+               struct bp_error *err);
 
 /* Start accepting clients; returns at once. */
 void front_run (struct front *front);

@@ -288,10 +288,62 @@ use_structured_replies (struct conn *conn)
   next_option (conn);
 }
 
+/* What follows the option in plain text may be another's, put there to be
+ * taken for the client's own words once TLS has begun.
+ */
+static void
+accept_tls (struct conn *conn)
+{
+  if (conn->shard->tls == NULL || conn->policy->tls == TLS_OFF)
+    refuse (conn, NBD_REP_ERR_POLICY, "TLS is not offered here");
+  else if (conn->transport.tls)
+    refuse (conn, NBD_REP_ERR_INVALID, "TLS has begun already");
+  else if (conn->option_len > 0)
+    refuse (conn, NBD_REP_ERR_INVALID, "STARTTLS takes no data");
+  else if (conn->in_len > 0)
+    conn_close (conn, "plain text behind STARTTLS");
+  else {
+    check_reply (conn, reply_option (&conn->out, NBD_OPT_STARTTLS,
+                                     NBD_REP_ACK, NULL, 0));
+    if (conn->state != CONN_CLOSED)
+      conn->state = CONN_STARTTLS;
+  }
+}
+
+/* The answer has been sent: everything from here on is TLS, and what was
+ * agreed in plain text is not.  The client's own handshake takes of the
+ * time that we wait for it.
+ */
+static void
+start_tls (struct conn *conn)
+{
+  conn->structured = false;
+  if (transport_start_tls (&conn->transport, conn->shard->tls,
+                           &conn->shard->tls_pool) < 0)
+    conn_close (conn, "out of memory");
+  else
+    log_debug ("client %d: TLS begins", conn->fd);
+  next_option (conn);
+}
+
+/* In plain text where that is not allowed, nothing is answered but what
+ * leads to TLS, or away.
+ */
+static bool
+lacks_tls (const struct conn *conn)
+{
+  return conn->policy->tls == TLS_REQUIRE && conn->transport.tls == NULL &&
+         conn->option != NBD_OPT_STARTTLS && conn->option != NBD_OPT_ABORT;
+}
+
 /* The option is whole. */
 static void
 handle_option (struct conn *conn)
 {
+  if (lacks_tls (conn)) {
+    refuse (conn, NBD_REP_ERR_TLS_REQD, "TLS is required here");
+    return;
+  }
   switch (conn->option) {
   case NBD_OPT_EXPORT_NAME:
     open_export (conn, conn->option_data, conn->option_len);
@@ -302,6 +354,7 @@ handle_option (struct conn *conn)
     conn_drain (conn);
     break;
   case NBD_OPT_LIST: list_exports (conn); break;
+  case NBD_OPT_STARTTLS: accept_tls (conn); break;
   case NBD_OPT_INFO:
   case NBD_OPT_GO: get_info (conn); break;
   case NBD_OPT_STRUCTURED_REPLY: use_structured_replies (conn); break;
@@ -368,7 +421,10 @@ gather_option_data (struct conn *conn)
 void
 handshake_option_skipped (struct conn *conn)
 {
-  refuse (conn, NBD_REP_ERR_TOO_BIG, "option too long");
+  if (lacks_tls (conn))
+    refuse (conn, NBD_REP_ERR_TLS_REQD, "TLS is required here");
+  else
+    refuse (conn, NBD_REP_ERR_TOO_BIG, "option too long");
 }
 
 bool
@@ -383,6 +439,8 @@ handshake_parse (struct conn *conn)
     parse_option_header (conn);
   else if (conn->state == CONN_OPTION_DATA && gather_option_data (conn))
     handle_option (conn);
+  else if (conn->state == CONN_STARTTLS)
+    start_tls (conn);
   else
     return false;
   return true;

@@ -13,6 +13,7 @@
 struct front;
 struct options;
 struct pager;
+struct tls_server;
 
 struct front_limits {
   unsigned nr_loops;        /* 0: one for each CPU, at most 4. */
@@ -51,6 +52,7 @@ static const struct front_limits default_front_limits = {
 /* front_new with LIMITS (borrowed) instead of the default. */
 int front_new_limited (struct front **ret_front,
                        const struct options *options, struct pager *pager,
+                       struct tls_server *tls,
                        const struct front_limits *limits,
                        struct bp_error *err);
 

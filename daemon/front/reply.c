@@ -214,7 +214,7 @@ send_some (struct conn *conn, struct iovec *iov, size_t count, size_t len)
   }
   if (n == -1)
     n = 0;
-  conn->is_blocked = (size_t) n < len;
+  conn->is_blocked = (size_t) n < len || conn->transport.has_unsent;
   return (size_t) n;
 }
 

@@ -36,8 +36,8 @@ grace_is_over (struct timer *timer)
 
 int
 shard_init (struct shard *shard, const struct front_limits *limits,
-            struct pager *pager, _Atomic unsigned *nr_clients,
-            struct bp_error *err)
+            struct pager *pager, struct tls_server *tls,
+            _Atomic unsigned *nr_clients, struct bp_error *err)
 {
   int r;
 
@@ -46,6 +46,7 @@ shard_init (struct shard *shard, const struct front_limits *limits,
     return r;
   shard->limits = limits;
   shard->pager = pager;
+  shard->tls = tls;
   shard->nr_clients = nr_clients;
   TAILQ_INIT (&shard->conns);
   TAILQ_INIT (&shard->dirty);
@@ -70,6 +71,7 @@ shard_done (struct shard *shard)
     TAILQ_REMOVE (&shard->spare_requests, request, entry);
     free (request);
   }
+  tls_pool_done (&shard->tls_pool);
   loop_done (&shard->loop);
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/front/loop.h"
 #include "daemon/front/reply-layout.h"
 #include "daemon/front/request.h"
+#include "daemon/front/tls.h"
 
 struct client_policy;
 struct conn;
@@ -28,6 +29,7 @@ struct shard {
   struct loop loop;
   const struct front_limits *limits;
   struct pager *pager;
+  struct tls_server *tls;       /* Borrowed; NULL: there is none. */
   _Atomic unsigned *nr_clients; /* Of all shards; relaxed: it is a limit. */
 
   struct conn_list conns;
@@ -36,7 +38,8 @@ struct shard {
   struct request_list spare_requests;
   unsigned nr_spare;
 
-  uint64_t quiet_until_ns; /* No line about an export before. */
+  uint64_t quiet_until_ns;     /* No line about an export before. */
+  uint64_t tls_quiet_until_ns; /* None about a TLS handshake. */
   struct timer_queue *handshake_queue;
   struct timer_queue *stall_queue;
   struct timer_queue *grace_queue;
@@ -44,13 +47,14 @@ struct shard {
   bool stopping;    /* Answers what is under way, then closes. */
   unsigned nr_late; /* Attachments nobody waits for, being posted. */
 
+  struct tls_pool tls_pool;
   struct gather_space gather; /* Of the replies being sent. */
   uint8_t scratch[64 << 10];  /* Payloads that are read over. */
 };
 
 int shard_init (struct shard *shard, const struct front_limits *limits,
-                struct pager *pager, _Atomic unsigned *nr_clients,
-                struct bp_error *err);
+                struct pager *pager, struct tls_server *tls,
+                _Atomic unsigned *nr_clients, struct bp_error *err);
 
 /* No connection is left (shard_run_once returned false). */
 void shard_done (struct shard *shard);

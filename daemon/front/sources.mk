@@ -32,9 +32,11 @@ front_sources = \
 	front/tls-config.h \
 	front/tls-context.c \
 	front/tls-internal.h \
+	front/tls-pool.c \
 	front/tls-psk.c \
 	front/tls-psk.h \
 	front/tls-server.c \
+	front/tls-stream.c \
 	front/tls-x509.c \
 	front/tls.h \
 	front/transport.h \

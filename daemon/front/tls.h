@@ -32,4 +32,32 @@ int tls_server_reload (struct tls_server *server, struct bp_error *err);
 /* No connection is left.  NULL is fine. */
 void tls_server_free (struct tls_server *server);
 
+/* ---- Memory of streams ---- */
+
+enum {
+  TLS_BUFFER_SIZE = 96 << 10,
+  TLS_MAX_SPARE = 4,
+};
+
+/* What is encrypted and not yet sent, of one connection. */
+struct tls_buffer {
+  struct tls_buffer *next; /* In the pool. */
+  size_t start;            /* Bytes before it are sent, */
+  size_t end;              /* those before it are to be. */
+  uint8_t data[TLS_BUFFER_SIZE];
+};
+
+/* Buffers that no connection has at the moment: only one whose socket is
+ * full keeps one between events.  Belongs to a loop's thread.
+ */
+struct tls_pool {
+  struct tls_buffer *spare;
+  unsigned nr_spare; /* At most TLS_MAX_SPARE. */
+};
+
+/* NULL: no memory. */
+struct tls_buffer *tls_pool_take (struct tls_pool *pool);
+void tls_pool_give (struct tls_pool *pool, struct tls_buffer *buffer);
+void tls_pool_done (struct tls_pool *pool);
+
 #endif /* BP_TLS_H */

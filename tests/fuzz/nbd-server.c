@@ -35,7 +35,7 @@ start (void)
     return;
   pager = fake_pager_new ();
   fake_pager_let_go (pager);
-  MUST (shard_init (&shard, &default_front_limits, pager, &nr_clients,
+  MUST (shard_init (&shard, &default_front_limits, pager, NULL, &nr_clients,
                     NULL) == 0);
 }
 

@@ -23,7 +23,11 @@ void
 fixture_start (struct front_fixture *fixture)
 {
   struct listen_option listen = { .mode = 0600, .gid = (gid_t) -1 };
-  const struct options options = { .listens = &listen, .nr_listens = 1 };
+  const struct options options = {
+    .listens = &listen,
+    .nr_listens = 1,
+    .clients.tls = fixture->tls_mode,
+  };
   struct bp_error err;
 
   if (fixture->limits.max_clients == 0)
@@ -34,7 +38,7 @@ fixture_start (struct front_fixture *fixture)
   listen.path = fixture->path;
   fixture->pager = fake_pager_new ();
   CHECK_EQ (front_new_limited (&fixture->front, &options, fixture->pager,
-                               &fixture->limits, &err),
+                               fixture->tls, &fixture->limits, &err),
             0);
   front_run (fixture->front);
 }

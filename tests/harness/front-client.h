@@ -11,18 +11,23 @@
 #include <stdint.h>
 
 #include "daemon/front/limits.h"
+#include "daemon/front/policy.h"
 #include "harness/fake-pager.h"
 #include "harness/nbd-client.h"
 
 struct front_fixture {
   struct front_limits limits;
+  struct tls_server *tls; /* Borrowed; or NULL. */
+  enum tls_mode tls_mode;
   struct pager *pager;
   struct front *front;
   char dir[32];
   char path[48]; /* Of the socket. */
 };
 
-/* Zero it and fill in limits first if the default ones will not do. */
+/* Zero it and fill in what comes before pager first, if the default limits
+ * and plain text will not do.
+ */
 void fixture_start (struct front_fixture *fixture);
 
 /* Stop the server and check that nothing is left. */

@@ -49,6 +49,13 @@ harness_libfronttest_la_SOURCES = \
 	$(NULL)
 harness_libfronttest_la_LIBADD = harness/libnbdclient.la
 
+# TLS for that client.
+noinst_LTLIBRARIES += harness/libtlstest.la
+harness_libtlstest_la_SOURCES = \
+	harness/tls-client.c \
+	harness/tls-client.h \
+	$(NULL)
+
 # The pager over a driver in memory, which takes the place of the daemon's:
 # before $(LDADD).
 noinst_LTLIBRARIES += harness/libpagertest.la

@@ -117,7 +117,7 @@ a_server_that_never_ran_stops (void)
   struct bp_error err;
 
   fixture.pager = fake_pager_new ();
-  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, &err), 0);
+  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, NULL, &err), 0);
   front_stop (fixture.front, 1);
   front_free (fixture.front);
   fake_pager_free (fixture.pager);
@@ -174,7 +174,9 @@ tcp_clients_are_served_by_name_and_by_wildcard (void)
   for (i = 0; i < 3; i++) {
     find_port (port, sizeof port);
     listen.host = hosts[i];
-    CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, &err), 0);
+    CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, NULL,
+                         &err),
+              0);
     front_run (fixture.front);
     fd = connect_tcp (port);
     client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE);
@@ -205,10 +207,10 @@ a_socket_from_systemd_is_served_and_left_in_place (void)
   CHECK_EQ (fd, SYSTEMD_FIRST_FD);
   CHECK_EQ (bind (fd, (struct sockaddr *) &addr, sizeof addr), 0);
   fixture.pager = fake_pager_new ();
-  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, &err),
+  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, NULL, &err),
             -EINVAL); /* It does not listen. */
   CHECK_EQ (listen (fd, 5), 0);
-  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, &err), 0);
+  CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, NULL, &err), 0);
   front_run (fixture.front);
   client = client_attach (&fixture, "fast");
   client_expect_bytes (&fixture, client, 0, 4096);
@@ -233,11 +235,11 @@ a_listener_that_cannot_be_had_is_one_error (void)
   struct front *front = NULL;
 
   fixture.pager = fake_pager_new ();
-  CHECK_EQ (front_new (&front, &options, fixture.pager, &err), -ENOENT);
+  CHECK_EQ (front_new (&front, &options, fixture.pager, NULL, &err), -ENOENT);
   CHECK (strstr (err.msg, "/nowhere/at/all") != NULL);
   CHECK (front == NULL);
   listens[1] = (struct listen_option){ .host = "host.invalid", .port = "1" };
-  CHECK (front_new (&front, &options, fixture.pager, &err) < 0);
+  CHECK (front_new (&front, &options, fixture.pager, NULL, &err) < 0);
   CHECK (strstr (err.msg, "host.invalid") != NULL);
   fake_pager_free (fixture.pager);
 }

@@ -30,6 +30,7 @@ thread_programs = \
 	threads/test-front-requests \
 	threads/test-front-stop \
 	threads/test-front-structured \
+	threads/test-front-tls \
 	threads/test-lane \
 	threads/test-profiles \
 	threads/test-profiles-auto \
@@ -48,6 +49,14 @@ threads_test_front_stop_SOURCES = threads/test-front-stop.c
 threads_test_front_stop_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_structured_SOURCES = threads/test-front-structured.c
 threads_test_front_structured_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_tls_SOURCES = threads/test-front-tls.c
+threads_test_front_tls_LDADD = \
+	harness/libtlstest.la \
+	harness/libfronttest.la \
+	$(LDADD) \
+	$(LIBSSL_LIBS) \
+	$(LIBCRYPTO_LIBS) \
+	$(NULL)
 threads_test_front_requests_SOURCES = threads/test-front-requests.c
 threads_test_front_requests_LDADD = harness/libfronttest.la $(LDADD)
 
