@@ -15,8 +15,8 @@ import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from benchlib import (Report, Workplace, die, fio, in_turn, medians, MIB,
-                      nbdcopy_seconds, parse_arguments, run)
+from benchlib import (Report, Workplace, die, fio, for_seconds, in_turn,
+                      medians, MIB, nbdcopy_seconds, parse_arguments)
 
 # Row: block, depth of each job's connection, jobs.
 READS = {
@@ -67,7 +67,7 @@ def measure(rows, options, uris, figure):
 def measure_all(place, uris, options):
     before = misses(place)
     reads = measure(READS, options, uris, lambda uri, kind: fio(
-        uri, *kind, options.seconds, options.size * MIB))
+        uri, *kind, options.size * MIB, for_seconds(options.seconds)))
     copies = measure(COPIES, options, uris, nbdcopy_seconds)
     if misses(place) != before:
         die("blobpagerd's cache did not hold the image")
@@ -115,10 +115,9 @@ def main():
         __doc__, seconds=(2.0, "of each random read"),
         size=(1024, "of the image, in MiB"),
         only=("", "rows that match this expression"))
-    versions = [run([program, "--version"]).split("\n")[0].split(" (")[0]
-                for program in ("nbdkit", "qemu-nbd", "fio", "nbdcopy")]
     report = Report("Hot reads, Unix socket, medians of "
-                    f"{options.rounds}", ", ".join(versions))
+                    f"{options.rounds}",
+                    ["nbdkit", "qemu-nbd", "fio", "nbdcopy"])
     with Workplace() as place:
         uris = start_servers(place, options.size * MIB)
         for uri in uris.values():

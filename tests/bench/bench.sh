@@ -15,9 +15,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness/menu.sh"
 read -r -a flags <<< "${BENCH_FLAGS:-}"
 
-names=(front boot)
+names=(front cold ahead attach boot)
 declare -A what=(
   [front]="hot reads: blobpagerd, the least server, nbdkit, qemu-nbd; 5 min"
+  [cold]="cold reads from a local store, beside nbdkit; 2 min"
+  [ahead]="one cold reader, in order, from a store far away; 2 min"
+  [attach]="attaching to a sparse TiB"
   [boot]="a boot's reads, one after another, over a long link; 5 min"
 )
 

@@ -66,8 +66,12 @@ class Workplace:
         return os.path.join(self.dir, name)
 
     def start(self, name, command, ready):
-        """Start a server; it is ready when it has made the file READY."""
+        """Start a server on the socket NAME; it is ready when it has made
+        the file READY."""
         ready = self.path(ready)
+        for left in (ready, self.path(name)):  # By one of that name before.
+            if os.path.lexists(left):
+                os.unlink(left)
         with open(self.path(name + ".log"), "w") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         self.processes[name] = process
@@ -88,11 +92,22 @@ class Workplace:
 
     def start_nbdkit(self, name, *arguments):
         """nbdkit, read-only, on the socket NAME."""
-        pidfile = self.path(name + ".pid")
-        if os.path.exists(pidfile):
-            os.unlink(pidfile)
         self.start(name, ["nbdkit", "-f", "-r", "-U", self.path(name), "-P",
-                          pidfile, *arguments], name + ".pid")
+                          self.path(name + ".pid"), *arguments],
+                   name + ".pid")
+
+    def start_driver(self, store):
+        """A driver, on the socket "driver"."""
+        self.start("driver", [
+            os.environ["BLOBPAGER_NBDKIT"], "-f", "-U", self.path("driver"),
+            "-P", self.path("driver.pid"), os.environ["BLOBPAGER_PLUGIN"],
+            "store=" + store], "driver.pid")
+
+    def start_link(self, name, target, rtt_ms):
+        """The socket NAME, with TARGET at the end of a long link."""
+        self.start(name, ["lagsim", "--pidfile=" + self.path(name + ".pid"),
+                          self.path(name), self.path(target), str(rtt_ms)],
+                   name + ".pid")
 
     def start_blobpagerd(self, *arguments):
         """The daemon, on the socket "blobpagerd"."""
@@ -138,15 +153,22 @@ def medians(values):
     return {name: statistics.median(v) for name, v in values.items()}
 
 
-def fio(uri, block, depth, jobs, seconds, size, pattern="randread"):
-    """Reads a second.  Runs for SECONDS, or over SIZE once if that is 0."""
-    command = ["fio", "--name=bench", "--ioengine=nbd", f"--uri={uri}",
-               f"--rw={pattern}", f"--bs={block}", f"--iodepth={depth}",
+def for_seconds(seconds):
+    """Options for fio: until so much time has passed."""
+    return ["--time_based", f"--runtime={round(seconds * 1000)}ms"]
+
+
+def for_bytes(count):
+    """Options for fio: until so much has been read."""
+    return [f"--io_size={count}"]
+
+
+def fio(uri, block, depth, jobs, size, duration):
+    """Random reads a second, of an image of SIZE bytes."""
+    out = run(["fio", "--name=bench", "--ioengine=nbd", f"--uri={uri}",
+               "--rw=randread", f"--bs={block}", f"--iodepth={depth}",
                f"--numjobs={jobs}", "--thread", "--group_reporting",
-               f"--size={size}", "--output-format=json"]
-    if seconds > 0:
-        command += ["--time_based", f"--runtime={round(seconds * 1000)}ms"]
-    out = run(command)
+               f"--size={size}", "--output-format=json", *duration])
     job = json.loads(out[out.index("{"):])["jobs"][0]
     if job["error"] != 0:
         die(f"fio: error {job['error']} from {uri}")
@@ -169,12 +191,18 @@ def machine():
             f"Linux {platform.release()}")
 
 
+def version(program):
+    """Like "nbdkit 1.32.5"."""
+    return run([program, "--version"]).split("\n")[0].split(" (")[0]
+
+
 class Report:
     """Tables of rows, and targets; text (Markdown) or JSON."""
 
-    def __init__(self, title, software):
+    def __init__(self, title, programs):
+        """PROGRAMS: whose versions matter, beside our own."""
         self.title = title
-        self.software = software
+        self.software = ", ".join(version(p) for p in programs)
         self.tables = []
         self.targets = []
 
@@ -199,8 +227,8 @@ class Report:
             print(json.dumps({**head, "tables": tables,
                               "targets": self.targets}, indent=2))
             return
-        print(f"{self.title}\n{head['date']}, {head['machine']}; "
-              f"{self.software}.\n")
+        print(f"{self.title}\n" + "; ".join(filter(None, [
+            head["date"], head["machine"], self.software])) + "\n")
         for columns, rows in self.tables:
             print_table(columns, rows)
         for t in self.targets:

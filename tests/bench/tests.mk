@@ -21,7 +21,10 @@ bench_boottrace_SOURCES = bench/boottrace.c
 bench_boottrace_LDADD = $(top_builddir)/lib/libblobpager.la $(LIBNBD_LIBS)
 
 EXTRA_DIST += \
+	bench/bench-ahead.py \
+	bench/bench-attach.py \
 	bench/bench-boot.sh \
+	bench/bench-cold.py \
 	bench/bench-front.py \
 	bench/bench.sh \
 	bench/benchlib.py \

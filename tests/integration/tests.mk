@@ -3,6 +3,7 @@
 
 integration_scripts = \
 	integration/test-allow-export.sh \
+	integration/test-bench-cold.sh \
 	integration/test-bench-front.sh \
 	integration/test-import-block-device.sh \
 	integration/test-corrupt-blob.sh \
