@@ -15,8 +15,8 @@
  *   requests  nothing to start; its stop makes whoever still waits for
  *             the driver or a replay give up, so that the stages under it
  *             can join their threads
- *   front     listeners and event loops; its stop lets replies in flight
- *             be sent for some seconds
+ *   front     listeners and event loops; its stop lets what is in flight
+ *             be answered for --drain seconds, or until the next signal
  *   session   wait until the driver answers (--store: it must)
  *   pidfile   and the word to systemd: ready
  *
@@ -27,6 +27,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,18 +40,18 @@
 #include "daemon/pager/pager.h"
 #include "daemon/pidfile.h"
 #include "daemon/profile/profile.h"
+#include "daemon/signals.h"
 #include "daemon/systemd.h"
 #include "lib/base/range.h"
 #include "lib/store.h"
 
 enum {
-  STOP_GRACE_S = 5,         /* For replies in flight. */
   REMOTE_DRIVER_WAIT_S = 2, /* Before we serve without a session. */
 };
 
 struct daemon {
   struct options options;
-  sigset_t signals; /* Blocked, and taken by the main thread. */
+  struct signals signals;
   struct driver *driver;
   struct pager *pager;
   struct profiles *profiles;
@@ -58,47 +59,22 @@ struct daemon {
   struct front *front;
 };
 
-/* ---- Signals ---- */
-
-static int
-start_signals (struct daemon *daemon, struct bp_error *err)
-{
-  sigemptyset (&daemon->signals);
-  sigaddset (&daemon->signals, SIGTERM);
-  sigaddset (&daemon->signals, SIGINT);
-  sigaddset (&daemon->signals, SIGHUP);
-  if (signal (SIGPIPE, SIG_IGN) == SIG_ERR ||
-      sigprocmask (SIG_BLOCK, &daemon->signals, NULL) == -1)
-    return bp_error_set (err, -errno, "signals: %m");
-  return 0;
-}
-
-/* True if we have been told to end: at start, before anybody is served. */
-static bool
-is_told_to_end (const struct daemon *daemon)
-{
-  const struct timespec no_time = { 0, 0 };
-  int sig;
-
-  while ((sig = sigtimedwait (&daemon->signals, NULL, &no_time)) > 0)
-    if (sig != SIGHUP)
-      return true;
-  return false;
-}
-
 /* Until SIGTERM or SIGINT. */
 static void
-run_until_signal (const struct daemon *daemon)
+run_until_signal (struct daemon *daemon)
 {
-  for (;;) {
-    const int sig = sigwaitinfo (&daemon->signals, NULL);
+  struct pollfd fd = { .fd = daemon->signals.fd, .events = POLLIN };
+  int sig;
 
+  for (;;) {
+    poll (&fd, 1, -1);
+    sig = signals_take (&daemon->signals);
     if (sig == SIGHUP) {
       log_info ("SIGHUP: exports opened from now on look their tags up "
                 "afresh");
       pager_forget_tags (daemon->pager);
     }
-    else if (sig > 0) {
+    else if (sig != 0) {
       log_info ("%s: stopping", sig == SIGTERM ? "SIGTERM" : "SIGINT");
       return;
     }
@@ -106,6 +82,18 @@ run_until_signal (const struct daemon *daemon)
 }
 
 /* ---- Stages ---- */
+
+static int
+start_signals (struct daemon *daemon, struct bp_error *err)
+{
+  return signals_init (&daemon->signals, err);
+}
+
+static void
+stop_signals (struct daemon *daemon)
+{
+  signals_done (&daemon->signals);
+}
 
 /* The captive nbdkit would say the same, but again and again. */
 static int
@@ -207,7 +195,8 @@ start_front (struct daemon *daemon, struct bp_error *err)
 static void
 stop_front (struct daemon *daemon)
 {
-  front_stop (daemon->front, STOP_GRACE_S);
+  front_stop (daemon->front, daemon->options.drain,
+              daemon->signals.end_fd);
   front_free (daemon->front);
 }
 
@@ -221,7 +210,7 @@ wait_for_session (struct daemon *daemon, unsigned timeout_s,
   int r;
 
   do {
-    if (is_told_to_end (daemon))
+    if (signals_take_end (&daemon->signals))
       return bp_error_set (err, -ECANCELED, "told to end while starting");
     r = driver_wait_ready (daemon->driver, 1, err);
   } while (r < 0 && --timeout_s > 0);
@@ -275,7 +264,7 @@ struct stage {
 
 /* clang-format off */
 static const struct stage serve_stages[] = {
-  { start_signals,  NULL },
+  { start_signals,  stop_signals },
   { start_control,  stop_control },
   { check_store,    NULL },
   { start_driver,   stop_driver },
@@ -289,7 +278,7 @@ static const struct stage serve_stages[] = {
 };
 
 static const struct stage check_stages[] = {
-  { start_signals,  NULL },
+  { start_signals,  stop_signals },
   { check_store,    NULL },
   { start_driver,   stop_driver },
   { start_session,  NULL },

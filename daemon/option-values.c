@@ -20,7 +20,7 @@
 #define MIN_CACHE_BYTES (UINT64_C (64) << 20)
 
 enum {
-  MAX_DRIVER_TIMEOUT = 24 * 60 * 60, /* Seconds. */
+  MAX_SECONDS = 24 * 60 * 60,
   MAX_PINS = 4096,
 };
 
@@ -100,17 +100,31 @@ set_replay_rate (struct options *options, const char *value,
   return bp_size_parse (value, &options->replay_rate);
 }
 
+/* A whole number of seconds, at least MIN and at most a day. */
+static int
+parse_seconds (const char *text, uint64_t min, unsigned *ret_seconds)
+{
+  uint64_t seconds;
+
+  if (bp_number_parse (text, min, MAX_SECONDS, &seconds) < 0)
+    return -EINVAL;
+  *ret_seconds = (unsigned) seconds;
+  return 0;
+}
+
 int
 set_driver_timeout (struct options *options, const char *value,
                     struct bp_error *err)
 {
-  uint64_t seconds;
-
   (void) err;
-  if (bp_number_parse (value, 1, MAX_DRIVER_TIMEOUT, &seconds) < 0)
-    return -EINVAL;
-  options->driver_timeout = (unsigned) seconds;
-  return 0;
+  return parse_seconds (value, 1, &options->driver_timeout);
+}
+
+int
+set_drain (struct options *options, const char *value, struct bp_error *err)
+{
+  (void) err;
+  return parse_seconds (value, 0, &options->drain);
 }
 
 int

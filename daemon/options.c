@@ -30,6 +30,7 @@
 
 enum {
   DEFAULT_DRIVER_TIMEOUT = 30, /* Seconds. */
+  DEFAULT_DRAIN = 5,           /* Seconds. */
   EXIT_USAGE = 2,
 };
 
@@ -86,6 +87,9 @@ static const struct option_row rows[] = {
   { "driver-timeout", "SECONDS",
     "how long a client waits for the driver before it gets an error [30]",
     set_driver_timeout },
+  { "drain", "SECONDS",
+    "how long a daemon that stops finishes what is in flight [5]",
+    set_drain },
   { "pin", "TAG=ROOT",
     "serve TAG only while it names this image root; may be repeated",
     set_pin },
@@ -239,6 +243,7 @@ options_parse (struct options *options, int argc, char *argv[])
     .cache_bytes = DEFAULT_CACHE_BYTES,
     .profile_auto = true,
     .driver_timeout = DEFAULT_DRIVER_TIMEOUT,
+    .drain = DEFAULT_DRAIN,
   };
   for (int i = 1; i < argc;)
     i += parse_option (options, argv[i], i + 1 < argc ? argv[i + 1] : NULL);

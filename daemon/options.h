@@ -49,6 +49,7 @@ struct options {
   bool profile_auto;       /* --profile=auto. */
   uint64_t replay_rate;    /* Bytes a second; 0: no limit. */
   unsigned driver_timeout; /* Seconds. */
+  unsigned drain;          /* Seconds. */
   struct pin_option *pins;
   size_t nr_pins;
   const char *pidfile; /* Or NULL. */
@@ -100,6 +101,7 @@ option_setter set_cache_size;
 option_setter set_profile;
 option_setter set_replay_rate;
 option_setter set_driver_timeout;
+option_setter set_drain;
 option_setter set_pin;
 option_setter set_pidfile;
 option_setter set_check;

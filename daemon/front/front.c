@@ -5,7 +5,8 @@
  *   front_new   shards and their threads   (clients wait in the backlog)
  *   front_run   the acceptor starts
  *   front_stop  the acceptor stops; then the shards, which answer what is
- *               under way; then the threads are joined
+ *               under way, or give up when time is up; then the threads
+ *               are joined
  *
  * The acceptor has stopped before the first shard is told to, so that no
  * client is handed to a shard that has ended.
@@ -14,12 +15,15 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/range.h"
@@ -39,28 +43,35 @@ struct call {
   struct loop_work work;
   struct front *front;
   struct shard *shard;
-  uint64_t grace_ns;
   sem_t done;
+};
+
+struct front_thread {
+  pthread_t id;
+  struct front *front;
+  struct shard *shard;
 };
 
 struct front {
   struct front_limits limits;
   struct shard *shards[MAX_SHARDS];
-  pthread_t threads[MAX_SHARDS];
+  struct front_thread threads[MAX_SHARDS];
   unsigned nr_shards; /* Of these, with a thread: */
   unsigned nr_threads;
   struct acceptor acceptor;
   _Atomic unsigned nr_clients; /* Relaxed: a limit. */
   struct loop_work start;
+  int ended_fd; /* A semaphore: counts threads that have ended. */
 };
 
 static void *
 run_shard (void *opaque)
 {
-  struct shard *shard = opaque;
+  struct front_thread *thread = opaque;
 
-  while (shard_run_once (shard)) {
+  while (shard_run_once (thread->shard)) {
   }
+  eventfd_write (thread->front->ended_fd, 1);
   return NULL;
 }
 
@@ -108,13 +119,14 @@ start_threads (struct front *front, struct bp_error *err)
   sigfillset (&all);
   pthread_sigmask (SIG_BLOCK, &all, &before);
   while (front->nr_threads < front->nr_shards && r == 0) {
-    pthread_t *thread = &front->threads[front->nr_threads];
+    struct front_thread *thread = &front->threads[front->nr_threads];
 
-    r = pthread_create (thread, NULL, run_shard,
-                        front->shards[front->nr_threads]);
+    thread->front = front;
+    thread->shard = front->shards[front->nr_threads];
+    r = pthread_create (&thread->id, NULL, run_shard, thread);
     if (r == 0) {
       snprintf (name, sizeof name, "front-%u", front->nr_threads++);
-      pthread_setname_np (*thread, name);
+      pthread_setname_np (thread->id, name);
     }
   }
   pthread_sigmask (SIG_SETMASK, &before, NULL);
@@ -135,10 +147,13 @@ front_new_limited (struct front **ret_front, const struct options *options,
   if (front == NULL)
     return bp_error_set (err, -ENOMEM, "front: out of memory");
   front->limits = *limits;
-  r = make_shards (front, pager, tls,
-                   limits->nr_loops ? MIN (limits->nr_loops, MAX_SHARDS)
-                                    : default_nr_shards (),
-                   err);
+  front->ended_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+  r = front->ended_fd == -1 ? bp_error_set (err, -errno, "front: %m") : 0;
+  if (r == 0)
+    r = make_shards (front, pager, tls,
+                     limits->nr_loops ? MIN (limits->nr_loops, MAX_SHARDS)
+                                      : default_nr_shards (),
+                     err);
   if (r == 0)
     r = listeners_open (&listeners, options, err);
   if (r == 0)
@@ -149,7 +164,7 @@ front_new_limited (struct front **ret_front, const struct options *options,
     r = start_threads (front, err);
   if (r < 0) {
     listeners_close (&listeners);
-    front_stop (front, 0);
+    front_stop (front, 0, -1);
     front_free (front);
     return r;
   }
@@ -193,21 +208,16 @@ stop_shard (struct loop_work *work)
 {
   struct call *call = container_of (work, struct call, work);
 
-  shard_stop (call->shard, call->grace_ns);
+  shard_stop (call->shard);
   sem_post (&call->done);
 }
 
 /* Have SHARD's thread run FN; wait for it. */
 static void
 call_shard (struct front *front, struct shard *shard,
-            void (*fn) (struct loop_work *work), unsigned grace_s)
+            void (*fn) (struct loop_work *work))
 {
-  struct call call = {
-    .work.run = fn,
-    .front = front,
-    .shard = shard,
-    .grace_ns = grace_s * NS_PER_SEC + 1,
-  };
+  struct call call = { .work.run = fn, .front = front, .shard = shard };
 
   sem_init (&call.done, 0, 0);
   loop_post (&shard->loop, &call.work);
@@ -216,17 +226,49 @@ call_shard (struct front *front, struct shard *shard,
   sem_destroy (&call.done);
 }
 
+/* Wait until all threads have ended.  Returns false if some have not when
+ * DRAIN_S seconds have passed or HURRY_FD is readable.
+ */
+static bool
+wait_for_threads (const struct front *front, unsigned drain_s, int hurry_fd)
+{
+  const uint64_t end_ns = now_ns () + drain_s * NS_PER_SEC;
+  struct pollfd fds[] = {
+    { .fd = front->ended_fd, .events = POLLIN },
+    { .fd = hurry_fd, .events = POLLIN },
+  };
+  unsigned nr_ended = 0;
+  uint64_t now;
+  eventfd_t one;
+
+  while (nr_ended < front->nr_threads) {
+    now = now_ns ();
+    if (now >= end_ns || fds[1].revents != 0)
+      return false;
+    if (poll (fds, ARRAY_LEN (fds),
+              (int) div_round_up (end_ns - now, NS_PER_MS)) == -1)
+      assert (errno == EINTR);
+    else if (fds[0].revents != 0 &&
+             eventfd_read (front->ended_fd, &one) == 0)
+      nr_ended++;
+  }
+  return true;
+}
+
 void
-front_stop (struct front *front, unsigned grace_s)
+front_stop (struct front *front, unsigned drain_s, int hurry_fd)
 {
   unsigned i;
 
   if (front->nr_threads > 0)
-    call_shard (front, front->shards[0], stop_accepting, 0);
+    call_shard (front, front->shards[0], stop_accepting);
   for (i = 0; i < front->nr_threads; i++)
-    call_shard (front, front->shards[i], stop_shard, grace_s);
+    call_shard (front, front->shards[i], stop_shard);
+  if (!wait_for_threads (front, drain_s, hurry_fd))
+    for (i = 0; i < front->nr_threads; i++)
+      shard_give_up (front->shards[i]);
   for (i = 0; i < front->nr_threads; i++)
-    pthread_join (front->threads[i], NULL);
+    pthread_join (front->threads[i].id, NULL);
   front->nr_threads = 0;
   acceptor_done (&front->acceptor);
 }
@@ -243,5 +285,7 @@ front_free (struct front *front)
     shard_done (front->shards[i]);
     free (front->shards[i]);
   }
+  if (front->ended_fd != -1)
+    close (front->ended_fd);
   free (front);
 }

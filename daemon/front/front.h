@@ -30,10 +30,11 @@ int front_new (struct front **ret_front, const struct options *options,
 /* Start accepting clients; returns at once. */
 void front_run (struct front *front);
 
-/* Stop accepting, let replies in flight be sent for at most GRACE_S
- * seconds, then close every connection and remove the sockets.  Blocks.
+/* Stop accepting, let what is in flight be answered for at most DRAIN_S
+ * seconds, or until HURRY_FD (-1: none) is readable; then close every
+ * connection without an answer, and remove the sockets.  Blocks.
  */
-void front_stop (struct front *front, unsigned grace_s);
+void front_stop (struct front *front, unsigned drain_s, int hurry_fd);
 void front_free (struct front *front);
 
 #endif /* BP_FRONT_H */

@@ -121,18 +121,24 @@ loop_unwatch (struct loop *loop, int fd)
 }
 
 void
-loop_post (struct loop *loop, struct loop_work *work)
+loop_wake (struct loop *loop)
 {
   const uint64_t one = 1;
-  ssize_t r = sizeof one;
+  const ssize_t r = write (loop->wake_fd, &one, sizeof one);
 
+  assert (r == sizeof one); /* The counter never gets near its limit. */
+  (void) r;
+}
+
+void
+loop_post (struct loop *loop, struct loop_work *work)
+{
   LOCKED (&loop->lock);
   if (loop->posted == NULL)
-    r = write (loop->wake_fd, &one, sizeof one);
+    loop_wake (loop);
   work->next = NULL;
   *loop->posted_tail = work;
   loop->posted_tail = &work->next;
-  assert (r == sizeof one); /* The counter never gets near its limit. */
 }
 
 static void

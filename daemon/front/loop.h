@@ -88,6 +88,11 @@ void loop_unwatch (struct loop *loop, int fd);
 /* Threads: any.  WORK is lent until its run is called. */
 void loop_post (struct loop *loop, struct loop_work *work);
 
+/* Have the loop go round once more.  Threads: any, also when the loop has
+ * ended, until loop_done.
+ */
+void loop_wake (struct loop *loop);
+
 /* Arm TIMER, again if it is armed. */
 void timer_arm (const struct loop *loop, struct timer_queue *queue,
                 struct timer *timer);

@@ -23,9 +23,8 @@ enum {
 };
 
 static void
-grace_is_over (struct timer *timer)
+close_all (struct shard *shard)
 {
-  struct shard *shard = container_of (timer, struct shard, grace);
   struct conn *conn, *next;
 
   for (conn = TAILQ_FIRST (&shard->conns); conn; conn = next) {
@@ -55,8 +54,6 @@ shard_init (struct shard *shard, const struct front_limits *limits,
   shard->handshake_queue =
     loop_add_queue (&shard->loop, limits->handshake_ns);
   shard->stall_queue = loop_add_queue (&shard->loop, limits->stall_ns);
-  shard->grace_queue = loop_add_queue (&shard->loop, 1);
-  shard->grace.fire = grace_is_over;
   return 0;
 }
 
@@ -102,6 +99,8 @@ bool
 shard_run_once (struct shard *shard)
 {
   loop_run_once (&shard->loop);
+  if (atomic_load_explicit (&shard->giving_up, memory_order_relaxed))
+    close_all (shard);
   pump_dirty (shard);
   free_dead (shard);
   return !shard->stopping || !TAILQ_EMPTY (&shard->conns) ||
@@ -127,17 +126,22 @@ shard_forget_client (struct shard *shard)
 }
 
 void
-shard_stop (struct shard *shard, uint64_t grace_ns)
+shard_stop (struct shard *shard)
 {
   struct conn *conn, *next;
 
   shard->stopping = true;
-  shard->grace_queue->delay_ns = grace_ns;
-  timer_arm (&shard->loop, shard->grace_queue, &shard->grace);
   for (conn = TAILQ_FIRST (&shard->conns); conn; conn = next) {
     next = TAILQ_NEXT (conn, entry);
     conn_drain (conn);
   }
+}
+
+void
+shard_give_up (struct shard *shard)
+{
+  atomic_store_explicit (&shard->giving_up, true, memory_order_relaxed);
+  loop_wake (&shard->loop);
 }
 
 struct request *

@@ -42,10 +42,10 @@ struct shard {
   uint64_t tls_quiet_until_ns; /* None about a TLS handshake. */
   struct timer_queue *handshake_queue;
   struct timer_queue *stall_queue;
-  struct timer_queue *grace_queue;
-  struct timer grace;
-  bool stopping;    /* Answers what is under way, then closes. */
-  unsigned nr_late; /* Attachments nobody waits for, being posted. */
+  bool stopping;          /* Answers what is under way, then closes. */
+  _Atomic bool giving_up; /* While stopping: closes all.  Any thread sets
+                             it (relaxed) before it wakes the loop. */
+  unsigned nr_late;       /* Attachments nobody waits for, being posted. */
 
   struct tls_pool tls_pool;
   struct gather_space gather; /* Of the replies being sent. */
@@ -70,10 +70,13 @@ bool shard_run_once (struct shard *shard);
 void shard_adopt (struct shard *shard, int fd,
                   const struct client_policy *policy);
 
-/* Close each connection as soon as what it asked for is answered, and
- * all of them after GRACE_NS (at least 1).
+/* Close each connection as soon as what it asked for is answered. */
+void shard_stop (struct shard *shard);
+
+/* SHARD has been told to stop: close all of them now.  Threads: any, also
+ * when the shard's has ended.
  */
-void shard_stop (struct shard *shard, uint64_t grace_ns);
+void shard_give_up (struct shard *shard);
 
 /* A client was counted and its connection has ended. */
 void shard_forget_client (struct shard *shard);

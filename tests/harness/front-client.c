@@ -46,7 +46,7 @@ fixture_start (struct front_fixture *fixture)
 void
 fixture_stop (struct front_fixture *fixture)
 {
-  front_stop (fixture->front, 0);
+  front_stop (fixture->front, 0, -1);
   front_free (fixture->front);
   fake_pager_free (fixture->pager);
   CHECK_EQ (rmdir (fixture->dir), 0); /* The socket has gone. */

@@ -18,6 +18,7 @@ integration_scripts = \
 	integration/test-daemon-life.sh \
 	integration/test-daemon-systemd.sh \
 	integration/test-daemon-usage.sh \
+	integration/test-drain.sh \
 	integration/test-direct-corrupt.sh \
 	integration/test-direct-exports.sh \
 	integration/test-lagsim.sh \

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ reads_under_way_are_answered_within_the_grace (void)
   client_send_request (fd, 0, NBD_CMD_READ, 9, 1000, 5000);
   wait_for_waiting (&fixture, 1);
   CHECK_EQ (pthread_create (&thread, NULL, let_go_soon, fixture.pager), 0);
-  front_stop (fixture.front, 10);
+  front_stop (fixture.front, 10, -1);
   pthread_join (thread, NULL);
   CHECK_EQ (client_recv_reply (fd, &cookie), 0);
   CHECK_EQ (cookie, 9);
@@ -76,9 +77,27 @@ reads_that_do_not_come_are_closed_without_an_answer (void)
   client_send_request (fd, 0, NBD_CMD_READ, 9, 1000, 5000);
   wait_for_waiting (&fixture, 1);
   started_ns = now_ns ();
-  front_stop (fixture.front, 1);
+  front_stop (fixture.front, 1, -1);
   CHECK (now_ns () - started_ns >= NS_PER_SEC);
   CHECK (now_ns () - started_ns < 5 * NS_PER_SEC);
+  client_expect_closed (fd);
+  fixture_stop (&fixture);
+}
+
+static void
+whoever_is_in_a_hurry_does_not_wait (void)
+{
+  struct front_fixture fixture = { 0 };
+  int fd, hurry_fd;
+
+  fixture_start (&fixture);
+  fd = client_attach (&fixture, "held");
+  client_send_request (fd, 0, NBD_CMD_READ, 9, 1000, 5000);
+  wait_for_waiting (&fixture, 1);
+  hurry_fd = eventfd (1, EFD_CLOEXEC);
+  CHECK (hurry_fd >= 0);
+  front_stop (fixture.front, 86400, hurry_fd);
+  close (hurry_fd);
   client_expect_closed (fd);
   fixture_stop (&fixture);
 }
@@ -101,7 +120,7 @@ clients_that_wait_for_nothing_do_not_delay_the_end (void)
   client_send_info (opening, NBD_OPT_GO, "late");
   wait_for_waiting (&fixture, 1);
   started_ns = now_ns ();
-  front_stop (fixture.front, 30);
+  front_stop (fixture.front, 30, -1);
   CHECK (now_ns () - started_ns < 10 * NS_PER_SEC);
   client_expect_closed (idle);
   client_expect_closed (half);
@@ -118,7 +137,7 @@ a_server_that_never_ran_stops (void)
 
   fixture.pager = fake_pager_new ();
   CHECK_EQ (front_new (&fixture.front, &options, fixture.pager, NULL, &err), 0);
-  front_stop (fixture.front, 1);
+  front_stop (fixture.front, 1, -1);
   front_free (fixture.front);
   fake_pager_free (fixture.pager);
 }
@@ -184,7 +203,7 @@ tcp_clients_are_served_by_name_and_by_wildcard (void)
     CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
     client_expect_bytes (&fixture, fd, 0, 8 << 20);
     close (fd);
-    front_stop (fixture.front, 0);
+    front_stop (fixture.front, 0, -1);
     front_free (fixture.front);
   }
   fake_pager_free (fixture.pager);
@@ -215,7 +234,7 @@ a_socket_from_systemd_is_served_and_left_in_place (void)
   client = client_attach (&fixture, "fast");
   client_expect_bytes (&fixture, client, 0, 4096);
   close (client);
-  front_stop (fixture.front, 0);
+  front_stop (fixture.front, 0, -1);
   front_free (fixture.front);
   fake_pager_free (fixture.pager);
   CHECK_EQ (unlink (fixture.path), 0); /* It is systemd's. */
@@ -250,6 +269,7 @@ main (void)
   RUN (a_socket_from_systemd_is_served_and_left_in_place);
   RUN (reads_under_way_are_answered_within_the_grace);
   RUN (reads_that_do_not_come_are_closed_without_an_answer);
+  RUN (whoever_is_in_a_hurry_does_not_wait);
   RUN (clients_that_wait_for_nothing_do_not_delay_the_end);
   RUN (a_server_that_never_ran_stops);
   RUN (tcp_clients_are_served_by_name_and_by_wildcard);
