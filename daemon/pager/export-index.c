@@ -66,12 +66,24 @@ index_view_done (struct index_view *view)
     cache_put (view->pager->cache, view->held[--view->nr_held].window);
 }
 
+/* A window that is kept needs no holding, unless somebody is to be told of
+ * all that were needed.
+ */
+static struct window *
+find_at_hand (struct index_view *view, uint64_t w)
+{
+  struct window *window =
+    view->wants_sent ? NULL : kept_index_find (view->export, w);
+
+  return window ? window : find_held (view, w);
+}
+
 /* Window W, verified, or NULL with view->missing. */
 static struct window *
 get_verified (struct index_view *view, uint64_t w)
 {
   const struct export *export = view->export;
-  struct window *window = find_held (view, w);
+  struct window *window = find_at_hand (view, w);
 
   if (window)
     return window;

@@ -10,8 +10,9 @@
  *
  * So a tag is resolved when an export without clients gets one, and later
  * connections join that root until the last has left.  An export that
- * nobody refers to any more is idle: its blobs may be closed, its counts
- * are kept for status, and the oldest idle ones go.
+ * nobody refers to any more is idle: its blobs may be closed, its index
+ * may be evicted, its counts are kept for status, and the oldest idle ones
+ * go.
  */
 #include <config.h>
 
@@ -75,17 +76,24 @@ export_unref (struct export *export)
   struct pager *pager;
   struct page_user *user = NULL;
   struct export *surplus = NULL;
+  struct kept_index kept;
+  bool is_idle;
 
   if (export == NULL)
     return;
   pager = export->pager;
   pthread_mutex_lock (&pager->exports_lock);
-  if (--export->refs == 0) {
+  is_idle = --export->refs == 0;
+  if (is_idle) {
     user = steal_ptr (&export->user);
+    kept_index_take_all (export, &kept);
     surplus = take_surplus (pager);
   }
   pthread_mutex_unlock (&pager->exports_lock);
+  if (!is_idle)
+    return;
   page_user_unref (user);
+  kept_index_drop (pager, &kept);
   export_free (surplus);
 }
 

@@ -24,6 +24,7 @@ struct options;
 enum {
   READ_POOLS = 16,       /* Lists of read structs to use again. */
   MAX_IDLE_EXPORTS = 64, /* Kept without clients, for their counts. */
+  KEPT_INDEX_WINDOWS = 32,
 };
 
 struct read;
@@ -45,9 +46,19 @@ struct pager {
 
   const struct pager_observer *_Atomic observer; /* Or NULL. */
 
+  _Atomic uint64_t kept_bytes; /* Of index windows that exports keep. */
+
   pthread_mutex_t exports_lock;
   struct export *exports; /* All of them, newest first. */
   unsigned generation;    /* Raised by pager_forget_tags. */
+};
+
+/* See kept-index.c.  Window W is in place W % KEPT_INDEX_WINDOWS or not
+ * here.  Each is verified, has passed its check as part of the index, and
+ * holds a reference.
+ */
+struct kept_index {
+  struct window *_Atomic windows[KEPT_INDEX_WINDOWS];
 };
 
 struct export
@@ -56,6 +67,7 @@ struct export
   struct export_info info; /* Fixed once open. */
   struct bp_index index;   /* Of an image; fixed once open. */
   struct page_user *user;  /* Keeps its blobs open; NULL when idle. */
+  struct kept_index kept;  /* Empty when idle. */
 
   /* Under exports_lock. */
   struct export *next;
@@ -160,5 +172,39 @@ void index_view_done (struct index_view *view);
  */
 int index_check (struct index_view *view, uint64_t w,
                  struct window *window);
+
+/* ---- kept-index.c: index windows that need no looking for ---- */
+
+static inline struct window *_Atomic *
+kept_index_place (struct export *export, uint64_t window_offset)
+{
+  return &export->kept.windows[window_offset / BP_WINDOW_SIZE %
+                               KEPT_INDEX_WINDOWS];
+}
+
+/* Window W of the index, checked, or NULL.  It stays while the caller has
+ * a reference to EXPORT.
+ */
+static inline struct window *
+kept_index_find (struct export *export, uint64_t w)
+{
+  const uint64_t offset = w * BP_WINDOW_SIZE;
+  struct window *window = atomic_load_explicit (
+    kept_index_place (export, offset), memory_order_acquire);
+
+  return window && window->offset == offset ? window : NULL;
+}
+
+/* A client's read has used WINDOW of the index: keep it, if it has been
+ * checked and there is room.  The caller has references to both.
+ */
+void kept_index_add (struct export *export, struct window *window);
+
+/* Nobody refers to EXPORT any more: take what it has kept, and then, with
+ * no lock held, let that go.
+ */
+void kept_index_take_all (struct export *export,
+                          struct kept_index *ret_taken);
+void kept_index_drop (struct pager *pager, struct kept_index *taken);
 
 #endif /* BP_PAGER_INTERNAL_H */

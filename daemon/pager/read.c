@@ -267,8 +267,10 @@ touch_windows (struct read *read)
 
   for (i = 0; i < read->nr_slots; i++)
     window_touch (read->slots[i].waiter.window);
-  for (i = 0; i < read->view.nr_held; i++)
+  for (i = 0; i < read->view.nr_held; i++) {
     window_touch (read->view.held[i].window);
+    kept_index_add (read->export, read->view.held[i].window);
+  }
 }
 
 /* Fill in the op, which READ has claimed. */

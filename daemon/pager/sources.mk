@@ -28,6 +28,7 @@ pager_sources = \
 	pager/ghost.h \
 	pager/hello.c \
 	pager/internal.h \
+	pager/kept-index.c \
 	pager/keys.c \
 	pager/keys.h \
 	pager/lane.c \

@@ -31,6 +31,7 @@ thread_programs = \
 	threads/test-front-stop \
 	threads/test-front-structured \
 	threads/test-front-tls \
+	threads/test-hot-reads \
 	threads/test-lane \
 	threads/test-profiles \
 	threads/test-profiles-auto \
@@ -74,6 +75,8 @@ threads_test_cache_races_SOURCES = threads/test-cache-races.c
 threads_test_cache_races_LDADD = $(pager_test_libs)
 threads_test_export_open_SOURCES = threads/test-export-open.c
 threads_test_export_open_LDADD = $(pager_test_libs)
+threads_test_hot_reads_SOURCES = threads/test-hot-reads.c
+threads_test_hot_reads_LDADD = $(pager_test_libs)
 threads_test_read_failing_SOURCES = threads/test-read-failing.c
 threads_test_read_failing_LDADD = $(pager_test_libs)
 threads_test_read_order_SOURCES = threads/test-read-order.c
