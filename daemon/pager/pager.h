@@ -121,10 +121,13 @@ struct read_op {
   uint64_t bad_offset; /* On failure: image offset of the first window
                           that failed. */
 
-  /* Those of success. */
+  /* The whole range, or on failure what is verified of it before
+   * bad_offset.
+   */
   struct read_piece *pieces; /* Owned by the pager until release. */
   size_t nr_pieces;
-  struct read_touch *touches; /* Of a watched export; else none. */
+  struct read_touch *touches; /* Of a watched export, on success; else
+                                 none. */
   size_t nr_touches;
 
   /* The pager's own. */

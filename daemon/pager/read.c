@@ -100,15 +100,17 @@ end_stall (struct read *read)
 
 /* ---- The phases.  Each returns true if the engine goes on at once. ---- */
 
-/* A map that has begun ends where it would fail. */
+/* The plan ends at read->pos with STATUS.  What comes before is read.  A
+ * map that has begun ends where it would fail.
+ */
 static void
-fail (struct read *read, int status, uint64_t offset)
+fail_plan (struct read *read, int status)
 {
-  read->phase = READ_ARRIVED;
+  read->phase = READ_REQUEST;
   if (read->map && read->pos > read->offset)
     return;
   read->failure = status;
-  read->bad_offset = offset;
+  read->bad_offset = read->pos;
 }
 
 /* An index window is needed to go on with the plan. */
@@ -124,7 +126,7 @@ await_index (struct read *read)
                read->view.missing * BP_WINDOW_SIZE,
                export->index.blob_size);
   if (slot->waiter.window == NULL) {
-    fail (read, -ENOMEM, read->pos);
+    fail_plan (read, -ENOMEM);
     return true;
   }
   read->view.awaited = slot->waiter.window;
@@ -164,7 +166,7 @@ do_plan (struct read *read)
   if (r == -EAGAIN)
     r = failed;
   if (r < 0)
-    fail (read, r, read->pos);
+    fail_plan (read, r);
   else
     read->phase = READ_REQUEST;
   return true;
@@ -227,7 +229,9 @@ do_request (struct read *read)
 
 /* ---- The end ---- */
 
-/* The first window that failed, in order of the image. */
+/* The first window that failed, in order of the image: the answer ends
+ * before it.
+ */
 static void
 find_failure (struct read *read)
 {
@@ -238,7 +242,9 @@ find_failure (struct read *read)
     const uint32_t slot = read->parts[i].slot;
 
     if (slot != NO_SLOT && read->slots[slot].status < 0) {
-      fail (read, read->slots[slot].status, offset);
+      read->failure = read->slots[slot].status;
+      read->bad_offset = offset;
+      read->nr_parts = i;
       return;
     }
     offset += read->pieces[i].len;
@@ -287,13 +293,13 @@ set_result (struct read *read)
   op->bad_offset = read->failure == 0 ? 0 : read->bad_offset;
   if (!read->is_quiet)
     atomic_fetch_add_explicit (&export->reads, 1, memory_order_relaxed);
+  fill_pieces (read);
+  op->pieces = read->pieces;
+  op->nr_pieces = read->nr_parts;
   if (read->failure < 0)
     return;
   if (read->map)
     map_set_result (read->map);
-  fill_pieces (read);
-  op->pieces = read->pieces;
-  op->nr_pieces = read->nr_parts;
   op->touches = read->touches;
   op->nr_touches = read->nr_touches;
   if (read->is_quiet)
@@ -330,8 +336,7 @@ finish (struct read *read)
     export_unref (read->export);
     return false;
   }
-  if (read->failure == 0)
-    find_failure (read);
+  find_failure (read);
   set_result (read);
   if (read->has_waited)
     end_stall (read);

@@ -51,7 +51,7 @@ bool test_map_start (struct test_read *read, struct export_map *map,
 bool test_read_is_complete (struct test_read *read);
 /* Wait for it.  Returns its status. */
 int test_read_wait (struct test_read *read);
-/* Its bytes must be WANTED. */
+/* Its bytes must be WANTED: all, or those before the failure. */
 void test_read_compare (const struct test_read *read,
                         const uint8_t *wanted);
 void test_read_release (struct test_read *read);

@@ -82,8 +82,40 @@ a_corrupt_blob_fails_exactly_its_range (void)
   test_read_start (&read, disk.export, 100, MIB + 500 * KIB);
   CHECK_EQ (test_read_wait (&read), -EBADMSG);
   CHECK_EQ (read.op.bad_offset, bad->offset);
-  CHECK_EQ (read.op.nr_pieces, 0);
   test_read_release (&read);
+  disk_done (&disk);
+}
+
+/* A read of DISK from OFFSET fails at BAD_OFFSET, and has all before. */
+static void
+expect_prefix (struct disk *disk, uint64_t offset, uint64_t bad_offset)
+{
+  struct test_read read;
+
+  test_read_start (&read, disk->export, offset, 2 * MIB - offset);
+  CHECK_EQ (test_read_wait (&read), -EBADMSG);
+  CHECK_EQ (read.op.bad_offset, bad_offset);
+  test_read_compare (&read, disk->image + offset);
+  test_read_release (&read);
+}
+
+/* The first of two failures, whether the windows before are there already
+ * or come with it.
+ */
+static void
+what_precedes_a_failure_is_delivered (void)
+{
+  struct disk disk;
+  const struct segment *bad;
+
+  disk_init (&disk, 2 * MIB);
+  bad = &disk.segments.list[5];
+  fake_fail (disk.f.driver, &bad->root, -EBADMSG);
+  fake_fail (disk.f.driver, &disk.segments.list[7].root, -EBADMSG);
+  expect_prefix (&disk, 0, bad->offset);
+  expect_prefix (&disk, 4097, bad->offset);
+  expect_prefix (&disk, bad->offset, bad->offset);
+  expect_prefix (&disk, bad->offset + 1, bad->offset + 1);
   disk_done (&disk);
 }
 
@@ -257,6 +289,7 @@ a_malformed_index_window_fails_what_it_covers (void)
   struct segments segments;
   struct index_blob blob;
   struct export *export;
+  struct test_read read;
   uint64_t from, to;
 
   fixture_init (&f, 64 * MIB);
@@ -274,6 +307,13 @@ a_malformed_index_window_fails_what_it_covers (void)
   CHECK_EQ (read_and_compare (export, image, to - 1, 1), -EPROTO);
   CHECK_EQ (read_and_compare (export, image, to, 4096), 0);
   CHECK_EQ (read_and_compare (export, image, from - 8192, 16384), -EPROTO);
+
+  /* What the plan has before it. */
+  test_read_start (&read, export, from - MIB, 2 * MIB);
+  CHECK_EQ (test_read_wait (&read), -EPROTO);
+  CHECK_EQ (read.op.bad_offset, from);
+  test_read_compare (&read, image + from - MIB);
+  test_read_release (&read);
 
   fixture_close (export);
   fake_wait_idle (f.driver);
@@ -308,6 +348,7 @@ int
 main (void)
 {
   RUN (a_corrupt_blob_fails_exactly_its_range);
+  RUN (what_precedes_a_failure_is_delivered);
   RUN (a_corrupt_window_is_remembered_for_one_second);
   RUN (a_remembered_failure_may_be_followed_by_another_kind);
   RUN (what_the_driver_could_not_read_is_tried_again_at_once);
