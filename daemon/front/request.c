@@ -137,15 +137,29 @@ failure_message (int status)
   }
 }
 
-/* REQUEST is answered with an error. */
+/* REQUEST is answered with an error; chunks tell what precedes it. */
 static void
-fail (struct request *request, int status)
+fail (struct request *request)
 {
+  const int status = request->op.status;
+
   request->error = nbd_errno (status);
   request->message = failure_message (status);
   request->bad_offset = request->op.bad_offset;
+  if (request->form == REPLY_CHUNKS && request->op.nr_pieces > 0)
+    return;
   read_op_release (&request->op);
   request->has_op = false;
+}
+
+/* The answer to REQUEST, whose reply has begun, is not what it was. */
+static bool
+has_changed (const struct request *request)
+{
+  const struct read_op *op = &request->op;
+
+  return nbd_errno (op->status) != request->error ||
+         (op->status < 0 && op->bad_offset != request->bad_offset);
 }
 
 /* The pager is done with REQUEST, which is in no list now. */
@@ -162,14 +176,13 @@ read_is_done (struct request *request)
     conn_bury (conn);
     return;
   }
-  /* A reply that has begun cannot fail any more. */
-  if (status == -ESHUTDOWN || (status < 0 && request->sent > 0)) {
+  if (status == -ESHUTDOWN || (request->sent > 0 && has_changed (request))) {
     request_free (request);
     conn_close (conn, "a read failed and cannot be answered");
     return;
   }
   if (status < 0)
-    fail (request, status);
+    fail (request);
   reply_queue (request);
 }
 

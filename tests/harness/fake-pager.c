@@ -188,14 +188,14 @@ count_unreleased (struct pager *pager, int64_t bytes)
 static void
 fill_op (struct pager *pager, struct read_op *op)
 {
-  const uint64_t end = op->offset + op->len;
-  uint64_t offset, stop;
+  uint64_t end = op->offset + op->len, offset, stop;
 
+  op->status = 0;
+  op->nr_pieces = 0;
   if (strcmp (op->export->info.name, "corrupt") == 0 &&
       op->offset < FAKE_BAD_OFFSET + FAKE_BAD_LEN && end > FAKE_BAD_OFFSET) {
     op->status = -EBADMSG;
-    op->bad_offset = FAKE_BAD_OFFSET;
-    return;
+    end = op->bad_offset = MAX (op->offset, FAKE_BAD_OFFSET);
   }
   if (strcmp (op->export->info.name, "ending") == 0) {
     op->status = -ESHUTDOWN;
@@ -210,7 +210,6 @@ fill_op (struct pager *pager, struct read_op *op)
       .len = (uint32_t) (stop - offset),
     };
   }
-  op->status = 0;
   count_unreleased (pager, op->len);
 }
 

@@ -10,7 +10,8 @@
  *   slow     every read is completed by another thread
  *   mixed    one or the other
  *   held     reads are complete after fake_pager_let_go
- *   corrupt  as mixed; reads that touch FAKE_BAD_OFFSET fail
+ *   corrupt  as mixed; reads that touch FAKE_BAD_OFFSET fail, and have
+ *            what precedes it
  *   ending   as mixed; every read ends in -ESHUTDOWN
  *   broken, denied, late
  *            cannot be opened (-EPROTO, -EPERM); opens after

@@ -234,14 +234,34 @@ corrupt_bytes_are_an_error_at_their_offset (void)
   const int fd = client_attach_structured (&fixture, "corrupt");
   struct answer answer;
 
-  answer = read_range (fd, 0, FAKE_BAD_OFFSET, 1);
+  answer = read_range (fd, 0, FAKE_BAD_OFFSET + 7, 1);
   CHECK_EQ (answer.error, NBD_EIO);
-  CHECK_EQ (answer.bad_offset, FAKE_BAD_OFFSET);
+  CHECK_EQ (answer.bad_offset, FAKE_BAD_OFFSET + 7);
+  CHECK_EQ (answer.nr_data + answer.nr_holes, 0);
   answer = read_range (fd, NBD_CMD_FLAG_DF, 0, 4 << 20);
   CHECK_EQ (answer.error, NBD_EIO);
   CHECK_EQ (answer.bad_offset, FAKE_BAD_OFFSET);
   CHECK_EQ (answer.nr_data + answer.nr_holes, 0);
   CHECK_EQ (read_range (fd, 0, 0, FAKE_BAD_OFFSET).error, 0);
+  close (fd);
+}
+
+static void
+what_precedes_a_failure_is_delivered (void)
+{
+  static const uint64_t starts[] = { 0, 1, FAKE_BAD_OFFSET - 1,
+                                     FAKE_BAD_OFFSET - 100000 };
+  const int fd = client_attach_structured (&fixture, "corrupt");
+  struct answer answer;
+  size_t i;
+
+  for (i = 0; i < ARRAY_LEN (starts); i++) {
+    answer = read_range (fd, 0, starts[i], FAKE_BAD_OFFSET + 1 - starts[i]);
+    CHECK_EQ (answer.error, NBD_EIO);
+    CHECK_EQ (answer.bad_offset, FAKE_BAD_OFFSET);
+    CHECK_EQ (answer.data_bytes + answer.hole_bytes,
+              FAKE_BAD_OFFSET - starts[i]);
+  }
   close (fd);
 }
 
@@ -274,6 +294,7 @@ main (void)
   RUN (what_is_wrong_with_a_read_is_said_in_a_chunk);
   RUN (refusals_of_other_commands_say_why);
   RUN (corrupt_bytes_are_an_error_at_their_offset);
+  RUN (what_precedes_a_failure_is_delivered);
   RUN (simple_and_structured_clients_do_not_disturb_each_other);
   fixture_stop (&fixture);
   return EXIT_SUCCESS;
