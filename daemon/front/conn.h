@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "daemon/front/large-read.h"
 #include "daemon/front/loop.h"
 #include "daemon/front/option-reply.h"
 #include "daemon/front/request.h"
@@ -94,13 +95,15 @@ struct conn {
   struct request_list reading;
   struct request_list replies; /* In the order they are sent. */
   struct request_list parked;
-  struct request *refused;  /* Answered once its payload (skip) has
+  struct large_read_list large; /* With parts to ask for. */
+  struct request *refused;      /* Answered once its payload (skip) has
                                   been read over, or NULL. */
-  struct request *resuming; /* In reading; its reply is begun, so that
+  struct request *resuming;     /* In reading; its reply is begun, so that
                                   nothing else can be sent.  Or NULL. */
-  unsigned nr_requests;     /* All of these. */
-  uint64_t nr_bytes;        /* Sum of their len. */
-  uint64_t sent_since;      /* Bytes, since the stall timer was armed. */
+  unsigned nr_requests;         /* All of these. */
+  uint64_t nr_bytes;            /* Sum of their len. */
+  uint64_t nr_ready;            /* Bytes of the cache that replies hold. */
+  uint64_t sent_since;          /* Bytes, since the stall timer was armed. */
 };
 
 /* Greet the client of FD, which is taken over; POLICY is borrowed.

@@ -30,8 +30,12 @@ struct front_limits {
   size_t max_list;          /* Bytes of the answer to LIST. */
   unsigned max_requests;    /* Of one connection, not yet answered; */
   size_t max_bytes;         /* their lengths (but one always passes). */
-  size_t max_resume;        /* Bytes asked for again at a time when a
-                              client that had stalled reads on. */
+  size_t max_resume;        /* Bytes asked for at a time when a client that
+                              had stalled reads on; and bytes ready for a
+                              client before more of a large read is asked
+                              for. */
+  uint32_t part_bytes;      /* Larger structured reads go in such parts; at
+                              most max_resume. */
 };
 
 static const struct front_limits default_front_limits = {
@@ -47,6 +51,7 @@ static const struct front_limits default_front_limits = {
   .max_requests = 1024,
   .max_bytes = 32 << 20,
   .max_resume = 1 << 20,
+  .part_bytes = 256 << 10,
 };
 
 /* front_new with LIMITS (borrowed) instead of the default. */

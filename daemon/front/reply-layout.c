@@ -236,7 +236,7 @@ gather_stream (struct gather *gather, const struct request *request)
   if (gather->skip > 0)
     gather->skip -= request->op_start;
   return gather_pieces (gather, op, 0, op->nr_pieces) &&
-         reply_end (request) == reply_size (request);
+         reply_end (request) == request->size;
 }
 
 static bool
@@ -336,7 +336,7 @@ uint64_t
 reply_end (const struct request *request)
 {
   if (!reply_is_stream (request))
-    return reply_size (request);
+    return request->size;
   return reply_header_size (request) + (uint64_t) request->op_start +
          request->op.len;
 }

@@ -51,10 +51,10 @@ bool gather_is_full (const struct gather *gather);
  */
 bool gather_reply (struct gather *gather, const struct request *request);
 
-/* Bytes of the whole reply; and where in it that ends which can be sent
- * now.
- */
+/* Bytes of the whole reply. */
 uint64_t reply_size (const struct request *request);
+
+/* Where in it that ends which can be sent now; once it is queued. */
 uint64_t reply_end (const struct request *request);
 
 /* True if the reply is a header and then the LEN bytes that were asked

@@ -29,6 +29,13 @@
 #include "daemon/front/request.h"
 #include "daemon/front/shard.h"
 
+/* What REQUEST holds of the cache. */
+static uint32_t
+ready_bytes (const struct request *request)
+{
+  return request->has_op ? request->op.len : 0;
+}
+
 void
 reply_queue (struct request *request)
 {
@@ -39,8 +46,22 @@ reply_queue (struct request *request)
                                                             : REPLY_SIMPLE;
   if (request->sent > 0)
     TAILQ_INSERT_HEAD (&conn->replies, request, entry);
-  else
+  else {
+    if (request->large)
+      request->is_last = large_read_part_is_last (request);
+    request->size = reply_size (request);
     TAILQ_INSERT_TAIL (&conn->replies, request, entry);
+  }
+  conn->nr_ready += ready_bytes (request);
+}
+
+static void
+unqueue (struct request *request)
+{
+  struct conn *conn = request->conn;
+
+  TAILQ_REMOVE (&conn->replies, request, entry);
+  conn->nr_ready -= ready_bytes (request);
 }
 
 bool
@@ -110,11 +131,16 @@ resume (struct request *request)
 static void
 count (const struct request *request)
 {
+  const struct large_read *large = request->large;
+  const bool has_failed = large ? large->has_failed : request->error != 0;
+
   if (!request->is_read)
     return;
-  METRIC_ADD (client_reads, request->error == 0);
-  METRIC_ADD (client_errors, request->error != 0);
   METRIC_ADD (client_bytes, request->error == 0 ? request->len : 0);
+  if (request->is_last && has_failed)
+    METRIC_ADD (client_errors, 1);
+  else if (request->is_last)
+    METRIC_ADD (client_reads, 1);
 }
 
 /* LEN bytes are on the wire: free what is answered. */
@@ -132,8 +158,8 @@ account (struct conn *conn, size_t len)
     len -= n;
     if (request->sent < reply_end (request))
       break;
-    TAILQ_REMOVE (&conn->replies, request, entry);
-    if (request->sent < reply_size (request)) {
+    unqueue (request);
+    if (request->sent < request->size) {
       assert (len == 0);
       let_go (request);
       resume (request);
@@ -146,7 +172,8 @@ account (struct conn *conn, size_t len)
 
 /* Start parked reads again: at once the one whose reply has begun, or else
  * as many as max_resume allows (at least one) when nothing else is under
- * way.
+ * way.  One that failed does not get another chance, since a large read
+ * has ended with it.
  */
 static void
 unpark (struct conn *conn)
@@ -164,28 +191,45 @@ unpark (struct conn *conn)
     return;
   while ((request = TAILQ_FIRST (&conn->parked)) != NULL &&
          bytes < max_bytes) {
-    bytes += request->len;
     TAILQ_REMOVE (&conn->parked, request, entry);
+    if (request->error != 0) {
+      reply_queue (request);
+      continue;
+    }
+    bytes += request->len;
     request_start_read (request, 0, request->len);
   }
 }
 
-/* Let the windows of all replies go. */
 static void
-park (struct conn *conn)
+park (struct request *request)
+{
+  struct conn *conn = request->conn;
+
+  unqueue (request);
+  if (request->has_op)
+    let_go (request);
+  if (request->sent > 0)
+    TAILQ_INSERT_HEAD (&conn->parked, request, entry);
+  else {
+    if (request->large)
+      large_read_part_parked (request);
+    TAILQ_INSERT_TAIL (&conn->parked, request, entry);
+  }
+}
+
+/* Let the windows of all replies go.  The parts of a large read go
+ * together, whether they hold any or not: another will be the last.
+ */
+static void
+park_all (struct conn *conn)
 {
   struct request *request, *next;
 
   for (request = TAILQ_FIRST (&conn->replies); request; request = next) {
     next = TAILQ_NEXT (request, entry);
-    if (!request->has_op)
-      continue;
-    let_go (request);
-    TAILQ_REMOVE (&conn->replies, request, entry);
-    if (request->sent > 0)
-      TAILQ_INSERT_HEAD (&conn->parked, request, entry);
-    else
-      TAILQ_INSERT_TAIL (&conn->parked, request, entry);
+    if (request->has_op || (request->large && request->sent == 0))
+      park (request);
   }
 }
 
@@ -193,7 +237,7 @@ void
 replies_stalled (struct conn *conn)
 {
   if (conn->sent_since < conn->shard->limits->max_resume)
-    park (conn);
+    park_all (conn);
   conn_make_dirty (conn); /* Watches what is left for another while. */
 }
 
@@ -254,6 +298,8 @@ send_batch (struct conn *conn)
   struct gather gather = { .space = &conn->shard->gather };
 
   unpark (conn);
+  if (TAILQ_EMPTY (&conn->parked) && conn->resuming == NULL)
+    large_reads_advance (conn);
   if (conn->resuming || TAILQ_EMPTY (&conn->replies))
     return false;
   gather_replies (conn, &gather);

@@ -60,9 +60,8 @@ decode (const uint8_t *wire, struct wire_request *ret_request)
   return get_be32 (wire) == NBD_REQUEST_MAGIC;
 }
 
-/* A request of CONN; NULL, and CONN is closed, if there is no memory. */
-static struct request *
-take_request (struct conn *conn, const struct wire_request *wire)
+struct request *
+request_new (struct conn *conn, const uint8_t *cookie)
 {
   struct request *request = shard_take_request (conn->shard, conn);
 
@@ -70,7 +69,7 @@ take_request (struct conn *conn, const struct wire_request *wire)
     conn_close (conn, "out of memory");
     return NULL;
   }
-  memcpy (request->cookie, wire->cookie, NBD_COOKIE_SIZE);
+  memcpy (request->cookie, cookie, NBD_COOKIE_SIZE);
   request->is_last = true;
   request->bad_offset = NO_OFFSET;
   conn->nr_requests++;
@@ -87,6 +86,8 @@ request_free (struct request *request)
   conn->nr_requests--;
   conn->nr_bytes -= request->len + request->encoded.len;
   out_free (&request->encoded);
+  if (request->large)
+    large_read_part_gone (request);
   shard_give_request (conn->shard, request);
 }
 
@@ -103,7 +104,7 @@ static void
 refuse (struct conn *conn, const struct wire_request *wire, uint32_t error,
         const char *message)
 {
-  struct request *request = take_request (conn, wire);
+  struct request *request = request_new (conn, wire->cookie);
 
   if (request == NULL)
     return;
@@ -118,7 +119,7 @@ refuse (struct conn *conn, const struct wire_request *wire, uint32_t error,
 static void
 acknowledge (struct conn *conn, const struct wire_request *wire)
 {
-  struct request *request = take_request (conn, wire);
+  struct request *request = request_new (conn, wire->cookie);
 
   if (request)
     reply_queue (request);
@@ -263,7 +264,13 @@ handle_read (struct conn *conn, const struct wire_request *wire)
     refuse (conn, wire, NBD_EINVAL, mistake);
     return;
   }
-  request = take_request (conn, wire);
+  if (conn->structured && !(wire->flags & NBD_CMD_FLAG_DF) &&
+      wire->len > conn->shard->limits->part_bytes) {
+    if (!large_read_start (conn, wire->cookie, wire->offset, wire->len))
+      conn_close (conn, "out of memory");
+    return;
+  }
+  request = request_new (conn, wire->cookie);
   if (request == NULL)
     return;
   request->is_read = true;
@@ -280,7 +287,7 @@ static const char read_only[] = "the export is read-only";
 static void
 handle_write (struct conn *conn, const struct wire_request *wire)
 {
-  struct request *request = take_request (conn, wire);
+  struct request *request = request_new (conn, wire->cookie);
 
   if (request == NULL)
     return;
@@ -376,6 +383,7 @@ requests_abandon (struct conn *conn)
   if (conn->refused)
     request_free (conn->refused);
   conn->refused = NULL;
+  large_reads_abandon (conn);
   TAILQ_CONCAT (&conn->replies, &conn->parked, entry);
   while ((request = TAILQ_FIRST (&conn->replies)) != NULL) {
     TAILQ_REMOVE (&conn->replies, request, entry);

@@ -14,6 +14,7 @@
 #include "daemon/pager/pager.h"
 
 struct conn;
+struct large_read;
 
 /* Where a request is: in one of these lists of its connection.
  *
@@ -49,7 +50,8 @@ struct request {
   TAILQ_ENTRY (request)
   entry;
   struct conn *conn;
-  bool has_op; /* op is the pager's, or complete. */
+  struct large_read *large; /* That it is a part of, or NULL. */
+  bool has_op;              /* op is the pager's, or complete. */
   bool is_read;
   bool is_last; /* Its last chunk is the last of its cookie. */
   enum reply_form form;
@@ -60,8 +62,8 @@ struct request {
   uint64_t offset;                 /* Of a read: bytes in the export; */
   uint32_t len;                    /* bytes. */
   uint32_t op_start;               /* Bytes of the answer that precede op's. */
-  uint64_t sent;                   /* Bytes of the reply, with its header, that
-                                      are on the wire. */
+  uint64_t size;                   /* Bytes of the reply, once it is queued; */
+  uint64_t sent;                   /* of these, on the wire. */
   uint8_t cookie[NBD_COOKIE_SIZE]; /* The client's. */
   struct out_buf encoded;          /* Of REPLY_ENCODED. */
 };
@@ -76,6 +78,11 @@ bool requests_parse (struct conn *conn);
 
 /* The payload of conn->refused has been read over. */
 void request_payload_skipped (struct conn *conn);
+
+/* A request of CONN with COOKIE, not yet in any list; NULL, and CONN is
+ * closed, if there is no memory.
+ */
+struct request *request_new (struct conn *conn, const uint8_t *cookie);
 
 /* Ask the pager for LEN bytes of the answer from START on. */
 void request_start_read (struct request *request, uint32_t start,

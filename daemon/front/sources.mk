@@ -11,6 +11,8 @@ front_sources = \
 	front/front.h \
 	front/handshake.c \
 	front/handshake.h \
+	front/large-read.c \
+	front/large-read.h \
 	front/limits.h \
 	front/listener.c \
 	front/listener.h \

@@ -25,7 +25,8 @@ enum {
 };
 
 static const char *const names[] = { "fast", "slow", "mixed", "held",
-                                     "corrupt", "ending", "late" };
+                                     "corrupt", "healing", "failing", "later",
+                                     "ending", "late" };
 
 struct export
 {
@@ -184,6 +185,34 @@ count_unreleased (struct pager *pager, int64_t bytes)
   pthread_cond_broadcast (&pager->changed);
 }
 
+static void
+count_failed (struct pager *pager)
+{
+  LOCKED (&pager->lock);
+  pager->counts.failed++;
+}
+
+static bool
+has_healed (const struct read_op *op)
+{
+  struct pager *pager = op->export->pager;
+  LOCKED (&pager->lock);
+
+  return strcmp (op->export->info.name, "healing") == 0 &&
+         pager->letting_go;
+}
+
+static bool
+is_bad (const struct read_op *op)
+{
+  return (strcmp (op->export->info.name, "corrupt") == 0 ||
+          strcmp (op->export->info.name, "healing") == 0 ||
+          strcmp (op->export->info.name, "failing") == 0) &&
+         !has_healed (op) &&
+         op->offset < FAKE_BAD_OFFSET + FAKE_BAD_LEN &&
+         op->offset + op->len > FAKE_BAD_OFFSET;
+}
+
 /* The result of OP. */
 static void
 fill_op (struct pager *pager, struct read_op *op)
@@ -192,10 +221,10 @@ fill_op (struct pager *pager, struct read_op *op)
 
   op->status = 0;
   op->nr_pieces = 0;
-  if (strcmp (op->export->info.name, "corrupt") == 0 &&
-      op->offset < FAKE_BAD_OFFSET + FAKE_BAD_LEN && end > FAKE_BAD_OFFSET) {
+  if (is_bad (op)) {
     op->status = -EBADMSG;
     end = op->bad_offset = MAX (op->offset, FAKE_BAD_OFFSET);
+    count_failed (pager);
   }
   if (strcmp (op->export->info.name, "ending") == 0) {
     op->status = -ESHUTDOWN;
@@ -215,18 +244,29 @@ fill_op (struct pager *pager, struct read_op *op)
 
 /* ---- pager.h: reads ---- */
 
+static bool
+is_held (const struct read_op *op)
+{
+  const char *name = op->export->info.name;
+
+  return strcmp (name, "held") == 0 ||
+         (strcmp (name, "failing") == 0 && !is_bad (op)) ||
+         (strcmp (name, "later") == 0 && op->offset >= FAKE_LATER_OFFSET);
+}
+
 bool
 export_read (struct read_op *op)
 {
   struct pager *pager = op->export->pager;
   const char *name = op->export->info.name;
-  struct job job = { .op = op };
+  struct job job = { .op = op, .held = is_held (op) };
 
   CHECK (op->len > 0 && op->len <= 32 << 20);
   CHECK (range_is_within (FAKE_SIZE, op->offset, op->len));
-  job.held = strcmp (name, "held") == 0;
-  if (strcmp (name, "fast") == 0 || strcmp (name, "late") == 0 ||
-      (!job.held && strcmp (name, "slow") != 0 && op->offset / 512 % 3 == 0)) {
+  if (!job.held && strcmp (name, "slow") != 0 &&
+      ((strcmp (name, "mixed") != 0 && strcmp (name, "corrupt") != 0 &&
+        strcmp (name, "ending") != 0) ||
+       op->offset / 512 % 3 == 0)) {
     fill_op (pager, op);
     return true;
   }

@@ -12,6 +12,10 @@
  *   held     reads are complete after fake_pager_let_go
  *   corrupt  as mixed; reads that touch FAKE_BAD_OFFSET fail, and have
  *            what precedes it
+ *   healing  as corrupt, at once, until fake_pager_let_go
+ *   failing  reads that touch FAKE_BAD_OFFSET fail at once, others are
+ *            held
+ *   later    as fast; reads from FAKE_LATER_OFFSET on are held
  *   ending   as mixed; every read ends in -ESHUTDOWN
  *   broken, denied, late
  *            cannot be opened (-EPROTO, -EPERM); opens after
@@ -31,6 +35,7 @@ enum {
   FAKE_SIZE = (40 << 20) + 77, /* Bytes of every export. */
   FAKE_BAD_OFFSET = 1 << 20,   /* FAKE_BAD_LEN corrupt bytes here. */
   FAKE_BAD_LEN = 64 << 10,
+  FAKE_LATER_OFFSET = 2 << 20,
 };
 
 struct pager *fake_pager_new (void);
@@ -51,6 +56,7 @@ struct fake_counts {
   unsigned clients;        /* Entered and not left. */
   unsigned waiting;        /* Reads held and late opens. */
   unsigned cancelled;      /* Reads ever cancelled under way. */
+  unsigned failed;         /* Reads ever that met FAKE_BAD_OFFSET. */
   uint64_t unreleased;     /* Bytes of complete reads not released. */
   uint64_t max_unreleased; /* The most there ever were. */
   uint64_t prefetched;     /* Bytes ever asked for by CACHE. */

@@ -8,12 +8,26 @@
 #ifndef BP_TEST_FRONT_CLIENT_H
 #define BP_TEST_FRONT_CLIENT_H
 
+#include <poll.h>
 #include <stdint.h>
 
+#include "lib/base/clock.h"
 #include "daemon/front/limits.h"
 #include "daemon/front/policy.h"
+#include "harness/check.h"
 #include "harness/fake-pager.h"
 #include "harness/nbd-client.h"
+
+/* Wait until COND, at most ten seconds. */
+#define WAIT_UNTIL(cond)                               \
+  do {                                                 \
+    const uint64_t end_ = now_ns () + 10 * NS_PER_SEC; \
+                                                       \
+    while (!(cond)) {                                  \
+      CHECK (now_ns () < end_);                        \
+      poll (NULL, 0, 1);                               \
+    }                                                  \
+  } while (0)
 
 struct front_fixture {
   struct front_limits limits;

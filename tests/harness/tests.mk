@@ -46,6 +46,8 @@ harness_libfronttest_la_SOURCES = \
 	harness/fake-pager.h \
 	harness/front-client.c \
 	harness/front-client.h \
+	harness/structured-read.c \
+	harness/structured-read.h \
 	$(NULL)
 harness_libfronttest_la_LIBADD = harness/libnbdclient.la
 

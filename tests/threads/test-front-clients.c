@@ -31,17 +31,6 @@ enum {
 
 static struct front_fixture fixture;
 
-/* Wait until COND, at most ten seconds. */
-#define WAIT_UNTIL(cond)                               \
-  do {                                                 \
-    const uint64_t end_ = now_ns () + 10 * NS_PER_SEC; \
-                                                       \
-    while (!(cond)) {                                  \
-      CHECK (now_ns () < end_);                        \
-      poll (NULL, 0, 1);                               \
-    }                                                  \
-  } while (0)
-
 static struct fake_counts
 counts (void)
 {

@@ -305,7 +305,7 @@ list_names_every_tag_and_not_the_session (void)
     count++;
   }
   CHECK_EQ (len, 0);
-  CHECK_EQ (count, 7);
+  CHECK_EQ (count, 10);
   expect_goes_on (fd);
 }
 

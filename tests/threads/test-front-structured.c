@@ -12,84 +12,18 @@
 #include "lib/base/bytes.h"
 #include "lib/base/range.h"
 #include "harness/check.h"
-#include "harness/front-client.h"
+#include "harness/structured-read.h"
 
 enum {
   PIECE = 48 << 10, /* Of the fake image; every fifth is a hole. */
-  MAX_LEN = 32 << 20,
 };
 
 static struct front_fixture fixture;
 
-/* What came of a read. */
-struct answer {
-  uint64_t nr_data; /* Chunks. */
-  uint64_t nr_holes;
-  uint64_t data_bytes;
-  uint64_t hole_bytes;
-  uint32_t error;
-  uint64_t bad_offset; /* UINT64_MAX: none. */
-};
-
-/* A content chunk: it lies in the range, on nothing that came before, and
- * has the image's bytes.
- */
-static void
-take_content (int fd, const struct client_chunk *chunk, uint64_t offset,
-              uint32_t len, uint8_t *is_there, struct answer *answer)
-{
-  const bool is_hole = chunk->type == NBD_REPLY_TYPE_OFFSET_HOLE;
-  uint64_t at, n, i;
-  uint8_t fields[12];
-
-  client_recv (fd, fields, is_hole ? 12 : 8);
-  at = get_be64 (fields);
-  n = is_hole ? get_be32 (fields + 8) : chunk->len - 8;
-  CHECK (chunk->len >= (is_hole ? 12 : 9));
-  CHECK (n > 0 && at >= offset && at + n <= offset + len);
-  CHECK (memchr (is_there + (at - offset), 1, n) == NULL);
-  memset (is_there + (at - offset), 1, n);
-  if (is_hole) {
-    for (i = 0; i < n; i++)
-      CHECK_EQ (*fake_pager_bytes (fixture.pager, at + i), 0);
-    answer->nr_holes++;
-    answer->hole_bytes += n;
-  }
-  else {
-    client_recv_bytes (&fixture, fd, at, (uint32_t) n);
-    answer->nr_data++;
-    answer->data_bytes += n;
-  }
-}
-
-/* The answer to one read. */
-static struct answer
-take_answer (int fd, uint64_t cookie, uint64_t offset, uint32_t len)
-{
-  static uint8_t is_there[MAX_LEN];
-  struct answer answer = { .bad_offset = UINT64_MAX };
-  struct client_chunk chunk;
-
-  memset (is_there, 0, len <= MAX_LEN ? len : 0);
-  do {
-    chunk = client_recv_chunk (fd);
-    CHECK_EQ (chunk.cookie, cookie);
-    if (chunk.type == NBD_REPLY_TYPE_OFFSET_DATA ||
-        chunk.type == NBD_REPLY_TYPE_OFFSET_HOLE)
-      take_content (fd, &chunk, offset, len, is_there, &answer);
-    else if (chunk.type != NBD_REPLY_TYPE_NONE)
-      answer.error = client_recv_error (fd, &chunk, &answer.bad_offset);
-  } while (!(chunk.flags & NBD_REPLY_FLAG_DONE));
-  if (answer.error == 0)
-    CHECK (memchr (is_there, 0, len) == NULL);
-  return answer;
-}
-
-static struct answer
+static struct structured_read
 read_range (int fd, uint16_t flags, uint64_t offset, uint32_t len)
 {
-  client_send_request (fd, flags, NBD_CMD_READ, 4711, offset, len);
-  return take_answer (fd, 4711, offset, len);
+  return structured_read_whole (&fixture, fd, flags, offset, len);
 }
 
 /* ---- Reads ---- */
@@ -120,7 +54,7 @@ static void
 holes_are_told_and_not_sent (void)
 {
   const int fd = client_attach_structured (&fixture, "mixed");
-  struct answer answer;
+  struct structured_read answer;
 
   answer = read_range (fd, 0, 0, 10 * PIECE);
   CHECK_EQ (answer.hole_bytes, 2 * PIECE);
@@ -137,7 +71,7 @@ static void
 a_short_hole_beside_data_is_sent_as_zeros (void)
 {
   const int fd = client_attach_structured (&fixture, "fast");
-  struct answer answer;
+  struct structured_read answer;
 
   answer = read_range (fd, 0, 3 * PIECE, PIECE + 512);
   CHECK_EQ (answer.nr_data, 1);
@@ -152,7 +86,7 @@ static void
 df_gets_one_chunk_with_the_zeros_in_it (void)
 {
   const int fd = client_attach_structured (&fixture, "mixed");
-  struct answer answer;
+  struct structured_read answer;
 
   answer = read_range (fd, NBD_CMD_FLAG_DF, 0, 32 << 20);
   CHECK_EQ (answer.nr_data, 1);
@@ -184,7 +118,7 @@ what_is_wrong_with_a_read_is_said_in_a_chunk (void)
     { 1 << 15, 0, 512 },
   };
   const int fd = client_attach_structured (&fixture, "fast");
-  struct answer answer;
+  struct structured_read answer;
   size_t i;
 
   for (i = 0; i < ARRAY_LEN (bad); i++) {
@@ -232,7 +166,7 @@ static void
 corrupt_bytes_are_an_error_at_their_offset (void)
 {
   const int fd = client_attach_structured (&fixture, "corrupt");
-  struct answer answer;
+  struct structured_read answer;
 
   answer = read_range (fd, 0, FAKE_BAD_OFFSET + 7, 1);
   CHECK_EQ (answer.error, NBD_EIO);
@@ -252,7 +186,7 @@ what_precedes_a_failure_is_delivered (void)
   static const uint64_t starts[] = { 0, 1, FAKE_BAD_OFFSET - 1,
                                      FAKE_BAD_OFFSET - 100000 };
   const int fd = client_attach_structured (&fixture, "corrupt");
-  struct answer answer;
+  struct structured_read answer;
   size_t i;
 
   for (i = 0; i < ARRAY_LEN (starts); i++) {
@@ -272,12 +206,15 @@ simple_and_structured_clients_do_not_disturb_each_other (void)
 {
   const int simple = client_attach (&fixture, "mixed");
   const int structured = client_attach_structured (&fixture, "mixed");
+  struct structured_read read;
   uint64_t i;
 
   for (i = 0; i < 50; i++) {
-    client_send_request (structured, 0, NBD_CMD_READ, i, i * 4097, 99999);
+    structured_read_start (&read, structured, 0, 0, i * 4097, 99999);
     client_expect_bytes (&fixture, simple, i * 1234, 54321);
-    CHECK_EQ (take_answer (structured, i, i * 4097, 99999).error, 0);
+    while (!read.is_over)
+      structured_read_take (&fixture, structured, &read, 1);
+    CHECK_EQ (read.error, 0);
   }
   close (simple);
   close (structured);

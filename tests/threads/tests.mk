@@ -27,6 +27,7 @@ thread_programs = \
 	threads/test-fetcher-requests \
 	threads/test-front-clients \
 	threads/test-front-handshake \
+	threads/test-front-large \
 	threads/test-front-requests \
 	threads/test-front-stop \
 	threads/test-front-structured \
@@ -48,6 +49,8 @@ threads_test_front_handshake_SOURCES = threads/test-front-handshake.c
 threads_test_front_handshake_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_stop_SOURCES = threads/test-front-stop.c
 threads_test_front_stop_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_large_SOURCES = threads/test-front-large.c
+threads_test_front_large_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_structured_SOURCES = threads/test-front-structured.c
 threads_test_front_structured_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_tls_SOURCES = threads/test-front-tls.c
