@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* The two kinds of node of a Merkle tree, as hashing jobs.  Private to
+/* The two kinds of node of a Merkle tree, as messages to hash.  Private to
  * lib/merkle*.c.
  *
  * A leaf hashes a block with its true length, so "N bytes" and "N bytes
@@ -84,5 +84,22 @@ bp_inner_job (unsigned level, uint64_t first, const uint8_t *digests,
                       digests, (size_t) count * BP_ROOT_SIZE, BP_BLOCK_SIZE,
                       digest);
 }
+
+/* The digest of a window (bp_window_digests) that has COUNT leaves. */
+static inline struct bp_sha256_job
+bp_window_digest_job (const uint8_t *leaves, size_t count, uint8_t *digest)
+{
+  return (struct bp_sha256_job){
+    .data = leaves,
+    .len = count * BP_ROOT_SIZE,
+    .digest = digest,
+  };
+}
+
+/* Compare COUNT digests with those WANTED, one after another.  Returns the
+ * number of the first that differs, or COUNT.
+ */
+size_t bp_digests_mismatch (const uint8_t (*digests)[BP_ROOT_SIZE],
+                            const uint8_t *wanted, size_t count);
 
 #endif /* BP_MERKLE_NODE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* Merkle trees: how roots are written, and the geometry of a tree, which
- * follows from the blob's size alone.  Hashing is in merkle-root.c,
- * merkle-builder.c and merkle-verify.c.
+ * follows from the blob's size alone.  Hashing is in merkle-windows.c and
+ * merkle-builder.c.
  *
  * Every function takes any u64 as size and cannot wrap: counts only
  * shrink from level to level.
@@ -69,6 +69,14 @@ uint64_t
 bp_nr_windows (uint64_t size)
 {
   return size > 0 ? div_round_up (size, BP_WINDOW_SIZE) : 1;
+}
+
+bool
+bp_is_window (uint64_t size, uint64_t offset, size_t len)
+{
+  return size <= BP_BLOB_MAX_SIZE && offset % BP_WINDOW_SIZE == 0 &&
+         offset <= size && len == MIN (size - offset, BP_WINDOW_SIZE) &&
+         (len > 0 || size == 0);
 }
 
 unsigned

@@ -80,16 +80,6 @@ uint64_t bp_nr_windows (uint64_t size);
  */
 int bp_merkle_root (const void *data, size_t len, struct bp_root *ret_root);
 
-/* The roots of COUNT blobs of at most BP_WINDOW_SIZE bytes each, as one
- * list, so that their blocks can be hashed side by side.
- */
-struct bp_merkle_job {
-  const void *data;     /* Borrowed. */
-  size_t len;           /* Bytes; at most BP_WINDOW_SIZE. */
-  struct bp_root *root; /* Written. */
-};
-void bp_merkle_roots (const struct bp_merkle_job *jobs, size_t count);
-
 /* Streaming: add bytes in pieces of any size, then finish.  With
  * KEEP_TREE the tree is kept (1/255 of the blob's size in memory).
  */
@@ -108,12 +98,7 @@ int bp_merkle_builder_finish (struct bp_merkle_builder *builder,
                               size_t *ret_tree_len);
 void bp_merkle_builder_free (struct bp_merkle_builder *builder);
 
-/* ---- Verifying a window of a large blob ----
- *
- * A blob of at most BP_WINDOW_SIZE bytes is verified by recomputing its
- * root: bp_merkle_root.  For a larger one the node of each level on the
- * path to the window is needed:
- */
+/* ---- Windows ---- */
 
 /* One node on the way down to a window: digests FIRST …
  * FIRST + COUNT - 1 of LEVEL's list (COUNT <= 256; FIRST a multiple of
@@ -132,34 +117,56 @@ struct bp_merkle_node {
 unsigned bp_merkle_path (uint64_t size, uint64_t offset,
                          struct bp_merkle_node nodes[BP_MERKLE_MAX_LEVELS]);
 
-/* Verify LEN bytes at OFFSET of the blob ROOT of SIZE bytes.  OFFSET and
- * LEN are those of a window.  NODES[i] holds the bytes of the i'th node
- * of bp_merkle_path.  Each node is verified by its parent, the topmost by
- * ROOT, the blocks by node 0.  Returns 0 or -EBADMSG; -EINVAL for a
- * range that is no window.
+/* Whether LEN bytes at OFFSET are a window of a blob of SIZE bytes. */
+bool bp_is_window (uint64_t size, uint64_t offset, size_t len);
+
+/* A window of a blob, to be hashed or verified where it lies: in memory that
+ * nobody else can write, from here on until it is no longer used.
  */
-int bp_merkle_verify_window (const struct bp_root *root, uint64_t size,
-                             uint64_t offset, const void *data, size_t len,
-                             const uint8_t *const *nodes,
-                             struct bp_error *err);
+struct bp_window {
+  uint64_t size;    /* Bytes of the blob. */
+  uint64_t offset;  /* Of the window in it, bytes. */
+  const void *data; /* Borrowed, like all that follow. */
+  size_t len;       /* Bytes of the window. */
+
+  /* What a blob of one window is verified by. */
+  const struct bp_root *root;
+  /* What a window of a larger blob is verified by: its digest, which must
+   * have been verified; or, with NODES, ROOT and the bytes of the nodes on
+   * the path (bp_merkle_path), which are verified with it.
+   */
+  const struct bp_root *digest;
+  const uint8_t *const *nodes; /* Or NULL. */
+
+  /* Filled in.  COMPUTED is the root of a blob of one window, or, without
+   * NODES, the digest of a window of a larger one.
+   */
+  struct bp_root computed;
+  int status; /* 0; -EINVAL: no window; -EBADMSG: not what it should be. */
+};
+
+/* Verify COUNT windows: fill in their status.  The longer the list, the
+ * faster, as the blocks of all are hashed side by side.
+ */
+void bp_verify_windows (struct bp_window *windows, size_t count);
+
+/* The same without comparing: fill in COMPUTED. */
+void bp_hash_windows (struct bp_window *windows, size_t count);
 
 /* The digest of a window: SHA-256 of the digests of its blocks, one after
  * another.  It is no part of the tree: whoever has verified node 0 once can
  * keep 32 bytes a window of it, and needs no node the next time.
+ *
+ * Those of each window whose leaves are in a node 0: COUNT digests at
+ * LEAVES.  Returns how many.
  */
 enum {
   BP_NODE_WINDOWS = 16
 }; /* Windows whose leaves fill a node. */
-
-/* Of the LEN bytes at OFFSET, a window of a blob that has more than one. */
-void bp_window_digest (uint64_t offset, const void *data, size_t len,
-                       struct bp_root *ret_digest);
-
-/* Of each window whose leaves are in node 0: COUNT digests at LEAVES.
- * Returns how many.
- */
 unsigned bp_window_digests (const uint8_t *leaves, uint32_t count,
                             struct bp_root digests[BP_NODE_WINDOWS]);
+
+/* ---- Leaves ---- */
 
 /* Verify LEN bytes at OFFSET (both multiples of BP_BLOCK_SIZE, but for
  * the end of the blob) against the whole list of COUNT leaves, which must

@@ -402,52 +402,52 @@ mismatch (const struct bp_blob *blob, uint64_t offset, struct bp_error *err)
                        (unsigned long long) offset);
 }
 
-/* Verify a window of a large blob by the nodes on its path. */
+/* Read the nodes that lead to WINDOW into BYTES, and point NODES at them. */
 static int
-verify_by_tree (struct bp_blob *blob, const void *buf, size_t len,
-                uint64_t offset, struct bp_error *err)
+read_path (struct bp_blob *blob, const struct bp_window *window,
+           uint8_t *bytes, const uint8_t *nodes[BP_MERKLE_MAX_LEVELS],
+           struct bp_error *err)
 {
   struct bp_merkle_node path[BP_MERKLE_MAX_LEVELS];
-  const unsigned n = bp_merkle_path (blob->info.size, offset, path);
-  const uint8_t *nodes[BP_MERKLE_MAX_LEVELS];
-  CLEANUP_FREE uint8_t *bytes = malloc ((size_t) n * BP_BLOCK_SIZE);
+  const unsigned n = bp_merkle_path (window->size, window->offset, path);
+  int r = 0;
 
-  if (bytes == NULL)
-    return bp_error_set (err, -ENOMEM, "blob: %m");
-  for (unsigned i = 0; i < n; i++) {
-    int r;
-
-    nodes[i] = bytes + (size_t) i * BP_BLOCK_SIZE;
+  for (unsigned i = 0; r == 0 && i < n; i++) {
+    nodes[i] = bytes;
     r = bp_blob_read_tree (blob, path[i].level, path[i].first,
-                           path[i].count, bytes + (size_t) i * BP_BLOCK_SIZE,
-                           err);
-    if (r < 0)
-      return r;
+                           path[i].count, bytes, err);
+    bytes += BP_BLOCK_SIZE;
   }
-  if (bp_merkle_verify_window (&blob->info.root, blob->info.size, offset,
-                               buf, len, nodes, NULL) < 0)
-    return mismatch (blob, offset, err);
-  return 0;
+  return r;
 }
 
 int
 bp_blob_read_verified (struct bp_blob *blob, void *buf, size_t len,
                        uint64_t offset, struct bp_error *err)
 {
-  const uint64_t size = blob->info.size;
-  struct bp_root root;
+  const uint8_t *nodes[BP_MERKLE_MAX_LEVELS];
+  CLEANUP_FREE uint8_t *bytes = NULL;
+  struct bp_window window = {
+    .size = blob->info.size,
+    .offset = offset,
+    .data = buf,
+    .len = len,
+    .root = &blob->info.root,
+  };
   int r;
 
-  if (offset % BP_WINDOW_SIZE != 0 || offset > size ||
-      len != MIN (BP_WINDOW_SIZE, size - offset) || (len == 0 && size > 0))
+  if (!bp_is_window (window.size, offset, len))
     return range_error (blob, "window", err);
   r = bp_blob_read (blob, buf, len, offset, err);
+  if (r == 0 && window.size > BP_WINDOW_SIZE) {
+    bytes = malloc (BP_MERKLE_MAX_LEVELS * BP_BLOCK_SIZE);
+    if (bytes == NULL)
+      return bp_error_set (err, -ENOMEM, "blob: %m");
+    window.nodes = nodes;
+    r = read_path (blob, &window, bytes, nodes, err);
+  }
   if (r < 0)
     return r;
-  if (size > BP_WINDOW_SIZE)
-    return verify_by_tree (blob, buf, len, offset, err);
-  r = bp_merkle_root (buf, len, &root);
-  assert (r == 0);
-  return bp_root_equal (&root, &blob->info.root) ? 0
-                                                 : mismatch (blob, 0, err);
+  bp_verify_windows (&window, 1);
+  return window.status == 0 ? 0 : mismatch (blob, offset, err);
 }

@@ -26,28 +26,18 @@
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/pager/fetcher-internal.h"
-#include "daemon/pager/verifier.h"
-#include "lib/base/bytes.h"
+#include "daemon/pager/tree-path.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/session-proto.h"
 
-/* The fetch of one node of the tree. */
-struct tree_step {
-  struct attempt *attempt;
-  struct bp_merkle_node node;
-  struct command write, read;
-  uint8_t *request; /* Encoded; owned. */
-  uint8_t reply[BP_REPLY_HEADER_SIZE + BP_BLOCK_SIZE];
-};
-
-/* From the root to a window. */
-struct tree_path {
-  /* Of the windows whose leaves came with it, once it is verified. */
-  unsigned nr_digests;
-  struct bp_root digests[BP_NODE_WINDOWS];
-  unsigned nr_steps;
-  struct tree_step steps[];
+/* What is verified as one list: as much of what has arrived as keeps every
+ * lane of the hash busy, and no more, since all of it is published only
+ * then.
+ */
+enum {
+  LIST_ATTEMPTS = 16,
+  LIST_BYTES = 512 << 10,
 };
 
 static bool
@@ -62,31 +52,10 @@ attempt_nr_requests (const struct fetch *fetch)
   return is_of_large_blob (fetch) ? bp_merkle_nr_levels (fetch->blob_size) : 0;
 }
 
-static struct tree_path *
-path_new (struct attempt *attempt, const struct fetch *fetch)
-{
-  struct bp_merkle_node nodes[BP_MERKLE_MAX_LEVELS];
-  const unsigned nr = bp_merkle_path (fetch->blob_size, fetch->offset, nodes);
-  struct tree_path *path;
-
-  path = calloc (1, sizeof *path + nr * sizeof path->steps[0]);
-  if (path == NULL)
-    return NULL;
-  path->nr_steps = nr;
-  for (unsigned i = 0; i < nr; i++) {
-    path->steps[i].attempt = attempt;
-    path->steps[i].node = nodes[i];
-  }
-  return path;
-}
-
 static void
 free_attempt (struct attempt *attempt)
 {
-  if (attempt->path)
-    for (unsigned i = 0; i < attempt->path->nr_steps; i++)
-      free (attempt->path->steps[i].request);
-  free (attempt->path);
+  tree_path_free (attempt->path);
   free (attempt);
 }
 
@@ -97,18 +66,18 @@ attempt_new (struct lane *lane, struct fetch *fetch, struct key *key)
 
   if (attempt == NULL)
     return NULL;
+  attempt->fetch = fetch;
   if (is_of_large_blob (fetch)) {
     attempt->has_digest =
       digest_table_find (&lane->fetcher->digests, &fetch->root,
                          fetch->offset, &attempt->digest);
     if (!attempt->has_digest)
-      attempt->path = path_new (attempt, fetch);
+      attempt->path = tree_path_new (attempt);
     if (!attempt->has_digest && attempt->path == NULL) {
       free (attempt);
       return NULL;
     }
   }
-  attempt->fetch = fetch;
   attempt->lane = lane;
   attempt->key = key;
   attempt->sent_ns = now_ns ();
@@ -130,9 +99,8 @@ attempt_new (struct lane *lane, struct fetch *fetch, struct key *key)
 
 /* ---- On the wire ---- */
 
-/* An answer has come; ERROR is 0 or what was wrong with it. */
-static void
-note_answer (struct attempt *attempt, int error)
+void
+attempt_note_answer (struct attempt *attempt, int error)
 {
   struct lane *lane = attempt->lane;
 
@@ -144,77 +112,20 @@ note_answer (struct attempt *attempt, int error)
 }
 
 static void
-tree_written (struct command *command, int error)
-{
-  struct tree_step *step = command->owner;
-
-  note_answer (step->attempt, error);
-}
-
-/* Whether REPLY, which came without an error, holds the node. */
-static int
-check_tree_reply (const struct tree_step *step)
-{
-  int status, r;
-  size_t len;
-
-  r = bp_reply_header_decode (step->reply, &status, &len);
-  if (r < 0 || status < 0)
-    return r < 0 ? r : status;
-  return len == step->node.count * (size_t) BP_ROOT_SIZE ? 0 : -EPROTO;
-}
-
-static void
-tree_answered (struct command *command, int error)
-{
-  struct tree_step *step = command->owner;
-
-  lane_request_answered (step->attempt->lane);
-  note_answer (step->attempt, error < 0 ? error : check_tree_reply (step));
-}
-
-static void
 data_answered (struct command *command, int error)
 {
   struct attempt *attempt = command->owner;
 
   if (error == 0)
     METRIC_ADD (driver_bytes, attempt->fetch->len);
-  note_answer (attempt, error);
+  attempt_note_answer (attempt, error);
 }
 
 void
 attempt_open_answered (struct attempt *attempt, int status)
 {
   attempt->open_error = status;
-  note_answer (attempt, 0);
-}
-
-static void
-send_tree (struct attempt *attempt, struct tree_step *step)
-{
-  const struct bp_request request = {
-    .op = BP_OP_TREE,
-    .key = attempt->key->number,
-    .level = step->node.level,
-    .first = step->node.first,
-    .nr = step->node.count,
-  };
-  size_t len;
-  int r;
-
-  r = bp_request_encode (&request, NULL, NULL, &step->request, &len);
-  if (r < 0) {
-    attempt->error = r;
-    return;
-  }
-  step->write = (struct command){ .answered = tree_written, .owner = step };
-  step->read = (struct command){ .answered = tree_answered, .owner = step };
-  attempt->waiting += 2;
-  METRIC_ADD (driver_nodes, 1);
-  lane_request (attempt->lane, &step->write, &step->read, step->request, len,
-                step->reply,
-                BP_REPLY_HEADER_SIZE + step->node.count * BP_ROOT_SIZE);
+  attempt_note_answer (attempt, 0);
 }
 
 static void
@@ -239,13 +150,12 @@ attempt_send (struct attempt *attempt)
   /* The OPEN may have failed before it was sent. */
   if (attempt->open_error == 0) {
     if (attempt->path)
-      for (unsigned i = 0; i < attempt->path->nr_steps; i++)
-        send_tree (attempt, &attempt->path->steps[i]);
+      tree_path_send (attempt->path);
     /* The empty blob has nothing to read, and is verified all the same. */
     if (attempt->fetch->len > 0)
       send_data (attempt);
   }
-  note_answer (attempt, 0);
+  attempt_note_answer (attempt, 0);
 }
 
 /* ---- The end of an attempt: with the fetcher's lock held ---- */
@@ -302,23 +212,6 @@ end_malformed (struct attempt *attempt, struct outcome *outcome)
     fetch_finish (fetcher, fetch, -EPROTO, outcome);
 }
 
-/* Keep what the path has shown of the window and its neighbours. */
-static void
-keep_digests (const struct attempt *attempt)
-{
-  const struct fetch *fetch = attempt->fetch;
-  const struct tree_path *path = attempt->path;
-  uint64_t offset;
-
-  if (path == NULL)
-    return;
-  offset = path->steps[0].node.first * BP_BLOCK_SIZE;
-  for (unsigned i = 0; i < path->nr_digests; i++)
-    digest_table_add (&attempt->lane->fetcher->digests, &fetch->root,
-                      offset + i * (uint64_t) BP_WINDOW_SIZE,
-                      &path->digests[i]);
-}
-
 /* Decide what becomes of the fetch. */
 static void
 end_fetch (struct attempt *attempt, struct outcome *outcome)
@@ -345,7 +238,8 @@ end_fetch (struct attempt *attempt, struct outcome *outcome)
   else if (attempt->status < 0)
     end_corrupt (attempt, outcome);
   else {
-    keep_digests (attempt);
+    if (attempt->path)
+      tree_path_keep (attempt->path, &fetcher->digests);
     fetch_finish (fetcher, fetch, 0, outcome);
   }
 }
@@ -407,52 +301,62 @@ has_bytes (const struct attempt *attempt)
   return attempt->error == 0 && attempt->open_error == 0;
 }
 
-/* PATH (or NULL) has been verified. */
+/* Describe what ATTEMPT has brought.  NODES is room for its path's. */
 static void
-digest_leaves (struct tree_path *path)
+set_window (const struct attempt *attempt, struct bp_window *window,
+            const uint8_t *nodes[BP_MERKLE_MAX_LEVELS])
 {
-  if (path)
-    path->nr_digests =
-      bp_window_digests (path->steps[0].reply + BP_REPLY_HEADER_SIZE,
-                         path->steps[0].node.count, path->digests);
+  const struct fetch *fetch = attempt->fetch;
+
+  *window = (struct bp_window){
+    .size = fetch->blob_size,
+    .offset = fetch->offset,
+    .data = fetch->buf,
+    .len = fetch->len,
+    .root = &fetch->root,
+    .digest = attempt->has_digest ? &attempt->digest : NULL,
+  };
+  if (attempt->path) {
+    tree_path_nodes (attempt->path, nodes);
+    window->nodes = nodes;
+  }
 }
 
-/* Verify those of the COUNT attempts that brought bytes, as one list. */
+static void
+count_verified (const struct attempt *attempt)
+{
+  METRIC_ADD (verify_blobs, 1);
+  METRIC_ADD (verify_bytes, attempt->fetch->len);
+}
+
+/* Verify those of the COUNT attempts that brought bytes, as one list.  What
+ * fails is not counted: a second try decides whether it is corrupt.
+ */
 static void
 verify_attempts (struct attempt *const *attempts, size_t count)
 {
-  const uint8_t *nodes[VERIFY_BATCH][BP_MERKLE_MAX_LEVELS];
-  struct verify_job jobs[VERIFY_BATCH];
+  const uint8_t *nodes[LIST_ATTEMPTS][BP_MERKLE_MAX_LEVELS];
+  struct bp_window windows[LIST_ATTEMPTS];
   size_t nr = 0;
 
+  for (size_t i = 0; i < count; i++)
+    if (has_bytes (attempts[i])) {
+      set_window (attempts[i], &windows[nr], nodes[nr]);
+      nr++;
+    }
+  bp_verify_windows (windows, nr);
+  nr = 0;
   for (size_t i = 0; i < count; i++) {
-    const struct attempt *attempt = attempts[i];
-    const struct fetch *fetch = attempt->fetch;
+    struct attempt *attempt = attempts[i];
 
     if (!has_bytes (attempt))
       continue;
-    if (attempt->path)
-      for (unsigned j = 0; j < attempt->path->nr_steps; j++)
-        nodes[nr][j] = attempt->path->steps[j].reply + BP_REPLY_HEADER_SIZE;
-    jobs[nr] = (struct verify_job){
-      .root = &fetch->root,
-      .size = fetch->blob_size,
-      .offset = fetch->offset,
-      .data = fetch->buf,
-      .len = fetch->len,
-      .digest = attempt->has_digest ? &attempt->digest : NULL,
-      .nodes = nodes[nr],
-    };
-    nr++;
+    attempt->status = windows[nr++].status;
+    if (attempt->status == 0)
+      count_verified (attempt);
+    if (attempt->status == 0 && attempt->path)
+      tree_path_digest (attempt->path);
   }
-  verify_list (jobs, nr);
-  nr = 0;
-  for (size_t i = 0; i < count; i++)
-    if (has_bytes (attempts[i])) {
-      attempts[i]->status = jobs[nr++].status;
-      if (attempts[i]->status == 0)
-        digest_leaves (attempts[i]->path);
-    }
 }
 
 static void
@@ -468,20 +372,32 @@ end_attempts (struct fetcher *fetcher, struct attempt *const *attempts,
   fetcher_check_closing (fetcher);
 }
 
+/* Take the attempts that are verified next.  Returns how many. */
+static size_t
+take_ready (struct lane *lane, struct attempt *attempts[LIST_ATTEMPTS])
+{
+  size_t count = 0, bytes = 0;
+
+  while (count < LIST_ATTEMPTS && bytes < LIST_BYTES) {
+    struct attempt *attempt = TAILQ_FIRST (&lane->ready);
+
+    if (attempt == NULL)
+      break;
+    TAILQ_REMOVE (&lane->ready, attempt, link);
+    bytes += attempt->fetch->len;
+    attempts[count++] = attempt;
+  }
+  return count;
+}
+
 void
 lane_settle_ready (struct lane *lane)
 {
-  struct attempt *attempts[VERIFY_BATCH];
+  struct attempt *attempts[LIST_ATTEMPTS];
   struct outcome outcome;
   size_t count;
 
-  while (!TAILQ_EMPTY (&lane->ready)) {
-    for (count = 0; count < VERIFY_BATCH; count++) {
-      attempts[count] = TAILQ_FIRST (&lane->ready);
-      if (attempts[count] == NULL)
-        break;
-      TAILQ_REMOVE (&lane->ready, attempts[count], link);
-    }
+  while ((count = take_ready (lane, attempts)) > 0) {
     verify_attempts (attempts, count);
     outcome_init (&outcome);
     end_attempts (lane->fetcher, attempts, count, &outcome);

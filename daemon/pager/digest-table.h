@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* What has been verified of the trees of large blobs, one digest a window
- * (bp_window_digest), so that a window needs the nodes that lead to it only
+ * (bp_window_digests), so that a window needs the nodes that lead to it only
  * once, and its neighbours do not need them at all.
  *
  * The table has a fixed size: sets of a few entries each, found by a seeded

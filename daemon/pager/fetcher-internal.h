@@ -8,6 +8,7 @@
  *   lane.c      the thread of a lane and its connection
  *   pull.c      what it takes from the queues, and sends
  *   attempt.c   one try of one fetch: reads, answers, verification
+ *   tree-path.c the nodes that come with a window of a large blob
  *   opening.c   OPEN and CLOSE in batches
  *
  * A fetch is at any time in exactly one place: in a list (FETCH->list: a
@@ -198,6 +199,10 @@ struct attempt *attempt_new (struct lane *lane, struct fetch *fetch,
 unsigned attempt_nr_requests (const struct fetch *fetch);
 /* Put it on the wire.  No lock held, as for all that follow. */
 void attempt_send (struct attempt *attempt);
+/* One of the answers it waits for has come; ERROR is 0 or what was wrong
+ * with it.
+ */
+void attempt_note_answer (struct attempt *attempt, int error);
 /* The OPEN that ATTEMPT rides behind was answered. */
 void attempt_open_answered (struct attempt *attempt, int status);
 /* Verify what is ready and end it. */

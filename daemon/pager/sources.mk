@@ -58,8 +58,8 @@ pager_sources = \
 	pager/session-gate.h \
 	pager/slow-request.c \
 	pager/timer.c \
-	pager/verifier.c \
-	pager/verifier.h \
+	pager/tree-path.c \
+	pager/tree-path.h \
 	pager/want.c \
 	pager/warm.c \
 	pager/wire.c \

@@ -131,16 +131,22 @@ the_tree_verifies_a_window (const char *socket)
   };
   CLEANUP_FREE uint8_t *leaves = NULL;
   const uint8_t *nodes[BP_MERKLE_MAX_LEVELS];
+  struct bp_window window = {
+    .size = BLOB_SIZE,
+    .offset = BP_WINDOW_SIZE,
+    .data = text + BP_WINDOW_SIZE,
+    .len = BP_WINDOW_SIZE,
+    .root = &text_root,
+    .nodes = nodes,
+  };
   size_t len;
 
   EXPECT_EQ (lane_open (&lane, 1, &text_root, NULL), 0);
   EXPECT_EQ (bp_merkle_nr_levels (BLOB_SIZE), 1);
   EXPECT_EQ (lane_request (&lane, &request, NULL, NULL, &leaves, &len), 0);
   nodes[0] = leaves;
-  EXPECT_EQ (bp_merkle_verify_window (&text_root, BLOB_SIZE, BP_WINDOW_SIZE,
-                                      text + BP_WINDOW_SIZE, BP_WINDOW_SIZE,
-                                      nodes, NULL),
-             0);
+  bp_verify_windows (&window, 1);
+  EXPECT_EQ (window.status, 0);
   request.first = 1;
   EXPECT_EQ (lane_request (&lane, &request, NULL, NULL, NULL, NULL),
              -EINVAL);

@@ -119,28 +119,29 @@ Test (merkle, a_list_of_blobs_has_the_roots_of_each_alone)
     COUNT = 37
   };
   CLEANUP_FREE uint8_t *bytes = malloc (BP_WINDOW_SIZE + COUNT);
-  struct bp_merkle_job jobs[COUNT];
-  struct bp_root roots[COUNT], alone;
+  struct bp_window windows[COUNT];
+  struct bp_root alone;
 
   cr_assert_not_null (bytes);
   fill_splitmix (bytes, BP_WINDOW_SIZE + COUNT, 7);
-  for (size_t i = 0; i < COUNT; i++)
-    jobs[i] = (struct bp_merkle_job){
-      .data = bytes + i,
-      .len = lengths[i * 5 % ARRAY_LEN (lengths)],
-      .root = &roots[i],
-    };
-  bp_merkle_roots (jobs, COUNT);
+  for (size_t i = 0; i < COUNT; i++) {
+    const size_t len = lengths[i * 5 % ARRAY_LEN (lengths)];
+
+    windows[i] =
+      (struct bp_window){ .size = len, .data = bytes + i, .len = len };
+  }
+  bp_hash_windows (windows, COUNT);
   for (size_t i = 0; i < COUNT; i++) {
     struct bp_merkle_builder *builder;
 
+    cr_assert_eq (windows[i].status, 0);
     cr_assert_eq (bp_merkle_builder_new (&builder, false), 0);
     cr_assert_eq (
-      bp_merkle_builder_add (builder, jobs[i].data, jobs[i].len), 0);
+      bp_merkle_builder_add (builder, windows[i].data, windows[i].len), 0);
     cr_assert_eq (
       bp_merkle_builder_finish (builder, &alone, NULL, NULL, NULL), 0);
     bp_merkle_builder_free (builder);
-    assert_root (&roots[i], &alone, "job", jobs[i].len);
+    assert_root (&windows[i].computed, &alone, "window", windows[i].len);
   }
 }
 
