@@ -143,10 +143,12 @@ random_file ()
   [ "$(stat -c %s "$1")" = "$2" ] || fail "random_file: $1 is short"
 }
 
-# text_file FILE BYTES SEED: reproducible compressible bytes.
+# text_file FILE BYTES SEED: reproducible compressible bytes.  SEED is a
+# number.
 text_file ()
 {
   { seq "$3" 1000000000 || :; } 2> /dev/null | head -c "$2" > "$1" || :
+  [ "$(stat -c %s "$1")" = "$2" ] || fail "text_file: $1 is short"
 }
 
 # sha_of FILE

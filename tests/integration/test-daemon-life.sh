@@ -11,7 +11,7 @@ expect_gone ()
   for f; do [ ! -e "$f" ] || fail "left behind: $f"; done
 }
 
-text_file disk.img 300000 life
+text_file disk.img 300000 1
 blobpager import --store=store disk.img > import.log
 sha=$(sha_of disk.img)
 

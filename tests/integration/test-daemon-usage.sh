@@ -16,7 +16,7 @@ expect_error ()
   grep -qF -- "$text" err.log || fail "wanted '$text': $(cat err.log)"
 }
 
-text_file disk.img 100000 usage
+text_file disk.img 100000 1
 blobpager import --store=store disk.img > import.log
 listen=--listen=unix:$tmp/sock
 control=--control=$tmp/control
