@@ -59,25 +59,38 @@ struct daemon {
   struct front *front;
 };
 
-/* Until SIGTERM or SIGINT. */
-static void
-run_until_signal (struct daemon *daemon)
+/* Heed what signals say.  Returns true if it is to end. */
+static bool
+heed_signals (struct daemon *daemon)
 {
-  struct pollfd fd = { .fd = daemon->signals.fd, .events = POLLIN };
   int sig;
 
-  for (;;) {
-    poll (&fd, 1, -1);
-    sig = signals_take (&daemon->signals);
-    if (sig == SIGHUP) {
-      log_info ("SIGHUP: exports opened from now on look their tags up "
-                "afresh");
-      pager_forget_tags (daemon->pager);
-    }
-    else if (sig != 0) {
-      log_info ("%s: stopping", sig == SIGTERM ? "SIGTERM" : "SIGINT");
+  while ((sig = signals_take (&daemon->signals)) == SIGHUP) {
+    log_info ("SIGHUP: exports opened from now on look their tags up "
+              "afresh");
+    pager_forget_tags (daemon->pager);
+  }
+  if (sig != 0)
+    log_info ("%s: stopping", sig == SIGTERM ? "SIGTERM" : "SIGINT");
+  return sig != 0;
+}
+
+/* Until a signal ends it or there is nobody to serve. */
+static void
+run (struct daemon *daemon)
+{
+  struct pollfd fds[] = {
+    { .fd = daemon->signals.fd, .events = POLLIN },
+    { .fd = front_end_fd (daemon->front), .events = POLLIN },
+  };
+
+  while (!heed_signals (daemon)) {
+    if (fds[1].revents != 0) {
+      log_info ("no client for %u seconds: stopping",
+                daemon->options.exit_when_idle);
       return;
     }
+    poll (fds, ARRAY_LEN (fds), -1);
   }
 }
 
@@ -322,7 +335,7 @@ serve (struct daemon *daemon)
                               &nr_started, &err);
 
   if (r == 0)
-    run_until_signal (daemon);
+    run (daemon);
   else
     log_error ("%s", err.msg);
   stop_stages (daemon, serve_stages, nr_started);

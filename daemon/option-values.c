@@ -146,6 +146,14 @@ set_verbose (struct options *options, const char *value,
   return 0;
 }
 
+int
+set_exit_when_idle (struct options *options, const char *value,
+                    struct bp_error *err)
+{
+  (void) err;
+  return parse_seconds (value, 1, &options->exit_when_idle);
+}
+
 /* SCHEME://AUTHORITY/EXPORT?QUERY of an NBD URI, where EXPORT may be
  * absent.  The daemon asks for the export itself, so one that the user
  * wrote can only be a mistake, such as the name of an image.

@@ -50,6 +50,7 @@ struct options {
   uint64_t replay_rate;    /* Bytes a second; 0: no limit. */
   unsigned driver_timeout; /* Seconds. */
   unsigned drain;          /* Seconds. */
+  unsigned exit_when_idle; /* Seconds; 0: never. */
   struct pin_option *pins;
   size_t nr_pins;
   const char *pidfile; /* Or NULL. */
@@ -102,6 +103,7 @@ option_setter set_profile;
 option_setter set_replay_rate;
 option_setter set_driver_timeout;
 option_setter set_drain;
+option_setter set_exit_when_idle;
 option_setter set_pin;
 option_setter set_pidfile;
 option_setter set_check;

@@ -20,6 +20,7 @@
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/front/acceptor.h"
+#include "daemon/front/clients.h"
 #include "daemon/front/shard.h"
 
 enum {
@@ -66,7 +67,7 @@ hand_over (struct acceptor *acceptor, int fd,
     .policy = policy,
   };
   acceptor->next_shard = (acceptor->next_shard + 1) % acceptor->nr_shards;
-  atomic_fetch_add_explicit (acceptor->nr_clients, 1, memory_order_relaxed);
+  clients_enter (acceptor->clients);
   METRIC_ADD (client_connections, 1);
   loop_post (&handover->shard->loop, &handover->work);
   return 0;
@@ -87,8 +88,8 @@ static void
 welcome (struct acceptor *acceptor, int fd,
          const struct client_policy *policy)
 {
-  const unsigned clients =
-    atomic_load_explicit (acceptor->nr_clients, memory_order_relaxed);
+  const unsigned clients = atomic_load_explicit (
+    &acceptor->clients->count, memory_order_relaxed);
   const int one = 1;
 
   if (clients >= acceptor->limits->max_clients) {
@@ -165,7 +166,7 @@ clients_wait (struct event_source *source, uint32_t events)
 int
 acceptor_init (struct acceptor *acceptor, const struct front_limits *limits,
                struct listeners *listeners, struct shard *const *shards,
-               unsigned nr_shards, _Atomic unsigned *nr_clients,
+               unsigned nr_shards, struct clients *clients,
                struct bp_error *err)
 {
   struct accept_source *sources;
@@ -177,7 +178,7 @@ acceptor_init (struct acceptor *acceptor, const struct front_limits *limits,
     return bp_error_set (err, -ENOMEM, "listen: out of memory");
   *acceptor = (struct acceptor){
     .limits = limits,
-    .nr_clients = nr_clients,
+    .clients = clients,
     .loop = &shards[0]->loop,
     .shards = shards,
     .nr_shards = nr_shards,
@@ -215,6 +216,15 @@ acceptor_stop (struct acceptor *acceptor)
 {
   timer_disarm (&acceptor->pause);
   set_watching (acceptor, false);
+}
+
+void
+acceptor_accept (struct acceptor *acceptor)
+{
+  size_t i;
+
+  for (i = 0; i < acceptor->listeners.count; i++)
+    clients_wait (&acceptor->sources[i].source, EPOLLIN);
 }
 
 void

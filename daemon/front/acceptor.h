@@ -4,7 +4,6 @@
 #ifndef BP_ACCEPTOR_H
 #define BP_ACCEPTOR_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,12 +11,13 @@
 #include "daemon/front/listener.h"
 #include "daemon/front/loop.h"
 
+struct clients;
 struct shard;
 
 /* Belongs to the thread of its loop from acceptor_start on. */
 struct acceptor {
   const struct front_limits *limits;
-  _Atomic unsigned *nr_clients;
+  struct clients *clients;
   struct loop *loop; /* That accepts: of the first shard. */
   struct shard *const *shards;
   unsigned nr_shards;
@@ -34,12 +34,15 @@ struct acceptor {
 int acceptor_init (struct acceptor *acceptor,
                    const struct front_limits *limits,
                    struct listeners *listeners, struct shard *const *shards,
-                   unsigned nr_shards, _Atomic unsigned *nr_clients,
+                   unsigned nr_shards, struct clients *clients,
                    struct bp_error *err);
 
 /* In the loop's thread: */
 void acceptor_start (struct acceptor *acceptor);
 void acceptor_stop (struct acceptor *acceptor);
+
+/* Accept those who wait, unless it has paused or stopped. */
+void acceptor_accept (struct acceptor *acceptor);
 
 /* Closes the listeners. */
 void acceptor_done (struct acceptor *acceptor);

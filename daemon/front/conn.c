@@ -22,6 +22,7 @@
 #include "lib/base/range.h"
 #include "daemon/log.h"
 #include "daemon/front/attach.h"
+#include "daemon/front/clients.h"
 #include "daemon/front/conn.h"
 #include "daemon/front/handshake.h"
 #include "daemon/front/reply.h"
@@ -76,7 +77,7 @@ conn_close (struct conn *conn, const char *why)
   requests_abandon (conn);
   if (conn->export)
     export_client_left (conn->export);
-  shard_forget_client (shard);
+  clients_leave (shard->clients);
   conn_bury (conn);
 }
 

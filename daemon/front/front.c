@@ -29,7 +29,9 @@
 #include "lib/base/range.h"
 #include "daemon/options.h"
 #include "daemon/front/acceptor.h"
+#include "daemon/front/clients.h"
 #include "daemon/front/front.h"
+#include "daemon/front/idle.h"
 #include "daemon/front/limits.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/shard.h"
@@ -59,8 +61,10 @@ struct front {
   unsigned nr_shards; /* Of these, with a thread: */
   unsigned nr_threads;
   struct acceptor acceptor;
-  _Atomic unsigned nr_clients; /* Relaxed: a limit. */
+  struct clients clients;
+  struct idle idle;
   struct loop_work start;
+  int end_fd;   /* An eventfd: there is nobody to serve any more. */
   int ended_fd; /* A semaphore: counts threads that have ended. */
 };
 
@@ -97,7 +101,7 @@ make_shards (struct front *front, struct pager *pager,
     shard = calloc (1, sizeof *shard);
     if (shard == NULL)
       return bp_error_set (err, -ENOMEM, "event loop: out of memory");
-    r = shard_init (shard, &front->limits, pager, tls, &front->nr_clients,
+    r = shard_init (shard, &front->limits, pager, tls, &front->clients,
                     err);
     if (r < 0) {
       free (shard);
@@ -135,6 +139,28 @@ start_threads (struct front *front, struct bp_error *err)
   return 0;
 }
 
+static int
+make_events (struct front *front, struct bp_error *err)
+{
+  const int flags = EFD_CLOEXEC | EFD_NONBLOCK;
+
+  front->end_fd = eventfd (0, flags);
+  front->ended_fd = eventfd (0, flags | EFD_SEMAPHORE);
+  if (front->end_fd == -1 || front->ended_fd == -1)
+    return bp_error_set (err, -errno, "front: eventfd: %m");
+  clients_init (&front->clients, -1);
+  return 0;
+}
+
+static void
+close_events (const struct front *front)
+{
+  if (front->end_fd != -1)
+    close (front->end_fd);
+  if (front->ended_fd != -1)
+    close (front->ended_fd);
+}
+
 int
 front_new_limited (struct front **ret_front, const struct options *options,
                    struct pager *pager, struct tls_server *tls,
@@ -147,8 +173,7 @@ front_new_limited (struct front **ret_front, const struct options *options,
   if (front == NULL)
     return bp_error_set (err, -ENOMEM, "front: out of memory");
   front->limits = *limits;
-  front->ended_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
-  r = front->ended_fd == -1 ? bp_error_set (err, -errno, "front: %m") : 0;
+  r = make_events (front, err);
   if (r == 0)
     r = make_shards (front, pager, tls,
                      limits->nr_loops ? MIN (limits->nr_loops, MAX_SHARDS)
@@ -158,10 +183,13 @@ front_new_limited (struct front **ret_front, const struct options *options,
     r = listeners_open (&listeners, options, err);
   if (r == 0)
     r = acceptor_init (&front->acceptor, &front->limits, &listeners,
-                       front->shards, front->nr_shards, &front->nr_clients,
+                       front->shards, front->nr_shards, &front->clients,
                        err);
-  if (r == 0)
+  if (r == 0) {
+    idle_init (&front->idle, &front->acceptor, &front->clients,
+               options->exit_when_idle * NS_PER_SEC, front->end_fd);
     r = start_threads (front, err);
+  }
   if (r < 0) {
     listeners_close (&listeners);
     front_stop (front, 0, -1);
@@ -184,7 +212,10 @@ front_new (struct front **ret_front, const struct options *options,
 static void
 start_accepting (struct loop_work *work)
 {
-  acceptor_start (&container_of (work, struct front, start)->acceptor);
+  struct front *front = container_of (work, struct front, start);
+
+  acceptor_start (&front->acceptor);
+  idle_start (&front->idle);
 }
 
 void
@@ -194,11 +225,18 @@ front_run (struct front *front)
   loop_post (&front->shards[0]->loop, &front->start);
 }
 
+int
+front_end_fd (const struct front *front)
+{
+  return front->end_fd;
+}
+
 static void
 stop_accepting (struct loop_work *work)
 {
   struct call *call = container_of (work, struct call, work);
 
+  idle_stop (&call->front->idle);
   acceptor_stop (&call->front->acceptor);
   sem_post (&call->done);
 }
@@ -285,7 +323,6 @@ front_free (struct front *front)
     shard_done (front->shards[i]);
     free (front->shards[i]);
   }
-  if (front->ended_fd != -1)
-    close (front->ended_fd);
+  close_events (front);
   free (front);
 }

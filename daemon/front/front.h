@@ -30,6 +30,11 @@ int front_new (struct front **ret_front, const struct options *options,
 /* Start accepting clients; returns at once. */
 void front_run (struct front *front);
 
+/* Becomes readable when there is nobody to serve any more: no client has
+ * been there for --exit-when-idle seconds, and none is accepted now.
+ */
+int front_end_fd (const struct front *front);
+
 /* Stop accepting, let what is in flight be answered for at most DRAIN_S
  * seconds, or until HURRY_FD (-1: none) is readable; then close every
  * connection without an answer, and remove the sockets.  Blocks.

@@ -49,7 +49,7 @@ struct timer_queue {
 };
 
 enum {
-  LOOP_MAX_QUEUES = 4
+  LOOP_MAX_QUEUES = 8
 };
 
 struct loop {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "daemon/front/clients.h"
 #include "daemon/front/conn.h"
 #include "daemon/front/shard.h"
 
@@ -36,7 +37,7 @@ close_all (struct shard *shard)
 int
 shard_init (struct shard *shard, const struct front_limits *limits,
             struct pager *pager, struct tls_server *tls,
-            _Atomic unsigned *nr_clients, struct bp_error *err)
+            struct clients *clients, struct bp_error *err)
 {
   int r;
 
@@ -46,7 +47,7 @@ shard_init (struct shard *shard, const struct front_limits *limits,
   shard->limits = limits;
   shard->pager = pager;
   shard->tls = tls;
-  shard->nr_clients = nr_clients;
+  shard->clients = clients;
   TAILQ_INIT (&shard->conns);
   TAILQ_INIT (&shard->dirty);
   TAILQ_INIT (&shard->dead);
@@ -115,14 +116,8 @@ shard_adopt (struct shard *shard, int fd,
 
   if (r == 0)
     return;
-  shard_forget_client (shard);
+  clients_leave (shard->clients);
   log_debug ("client dropped: %s", strerror (-r));
-}
-
-void
-shard_forget_client (struct shard *shard)
-{
-  atomic_fetch_sub_explicit (shard->nr_clients, 1, memory_order_relaxed);
 }
 
 void

@@ -20,6 +20,7 @@
 #include "daemon/front/tls.h"
 
 struct client_policy;
+struct clients;
 struct conn;
 struct pager;
 
@@ -29,8 +30,8 @@ struct shard {
   struct loop loop;
   const struct front_limits *limits;
   struct pager *pager;
-  struct tls_server *tls;       /* Borrowed; NULL: there is none. */
-  _Atomic unsigned *nr_clients; /* Of all shards; relaxed: it is a limit. */
+  struct tls_server *tls;  /* Borrowed; NULL: there is none. */
+  struct clients *clients; /* Of all shards. */
 
   struct conn_list conns;
   struct conn_list dirty; /* Have replies to send, or room again. */
@@ -54,7 +55,7 @@ struct shard {
 
 int shard_init (struct shard *shard, const struct front_limits *limits,
                 struct pager *pager, struct tls_server *tls,
-                _Atomic unsigned *nr_clients, struct bp_error *err);
+                struct clients *clients, struct bp_error *err);
 
 /* No connection is left (shard_run_once returned false). */
 void shard_done (struct shard *shard);
@@ -77,9 +78,6 @@ void shard_stop (struct shard *shard);
  * when the shard's has ended.
  */
 void shard_give_up (struct shard *shard);
-
-/* A client was counted and its connection has ended. */
-void shard_forget_client (struct shard *shard);
 
 /* A request with its connection, zeroed but for that; NULL: no memory. */
 struct request *shard_take_request (struct shard *shard, struct conn *conn);

@@ -5,12 +5,16 @@ front_sources = \
 	front/acceptor.h \
 	front/attach.c \
 	front/attach.h \
+	front/clients.c \
+	front/clients.h \
 	front/conn.c \
 	front/conn.h \
 	front/front.c \
 	front/front.h \
 	front/handshake.c \
 	front/handshake.h \
+	front/idle.c \
+	front/idle.h \
 	front/large-read.c \
 	front/large-read.h \
 	front/limits.h \

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/front/clients.h"
 #include "daemon/front/conn.h"
 #include "daemon/front/policy.h"
 #include "daemon/front/shard.h"
@@ -26,7 +27,7 @@ static const struct client_policy policy = {
 };
 static struct shard shard;
 static struct pager *pager;
-static _Atomic unsigned nr_clients;
+static struct clients clients;
 
 static void
 start (void)
@@ -35,7 +36,8 @@ start (void)
     return;
   pager = fake_pager_new ();
   fake_pager_let_go (pager);
-  MUST (shard_init (&shard, &default_front_limits, pager, NULL, &nr_clients,
+  clients_init (&clients, -1);
+  MUST (shard_init (&shard, &default_front_limits, pager, NULL, &clients,
                     NULL) == 0);
 }
 
@@ -91,7 +93,7 @@ nbd_server_converse (const uint8_t *data, size_t size, nbd_output_fn output,
 
   start ();
   MUST (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
-  nr_clients++;
+  clients_enter (&clients);
   shard_adopt (&shard, fds[0], &policy);
   while ((conn = TAILQ_FIRST (&shard.conns)) != NULL) {
     if (size > 0) {
@@ -107,6 +109,6 @@ nbd_server_converse (const uint8_t *data, size_t size, nbd_output_fn output,
   }
   receive_all (fds[1], output, opaque);
   close (fds[1]);
-  MUST (nr_clients == 0);
+  MUST (clients.count == 0);
   MUST (fake_pager_wait_idle (pager));
 }

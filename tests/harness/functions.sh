@@ -120,6 +120,13 @@ uri ()
   echo "nbd+unix:///$1?socket=$sock"
 }
 
+# free_port: a TCP port that nobody uses just now.
+free_port ()
+{
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
+
 # start_driver ARG...: nbdkit with the plugin on socket $driver; ARGs are
 # the plugin's parameters, or nbdkit's options before them.
 start_driver ()

@@ -14,12 +14,6 @@ root_a=$root
 make_store b.img b
 root_b=$root
 
-free_port ()
-{
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
-
 # answer URI: what the server says of an export that cannot be had, and
 # what libnbd makes of the kind of its error.
 answer ()

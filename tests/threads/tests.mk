@@ -27,6 +27,7 @@ thread_programs = \
 	threads/test-fetcher-requests \
 	threads/test-front-clients \
 	threads/test-front-handshake \
+	threads/test-front-idle \
 	threads/test-front-large \
 	threads/test-front-requests \
 	threads/test-front-stop \
@@ -47,6 +48,8 @@ threads_test_front_clients_SOURCES = threads/test-front-clients.c
 threads_test_front_clients_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_handshake_SOURCES = threads/test-front-handshake.c
 threads_test_front_handshake_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_idle_SOURCES = threads/test-front-idle.c
+threads_test_front_idle_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_stop_SOURCES = threads/test-front-stop.c
 threads_test_front_stop_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_large_SOURCES = threads/test-front-large.c

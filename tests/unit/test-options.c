@@ -262,6 +262,8 @@ Test (options, every_value_out_of_range_is_refused)
     "--drain=",
     "--drain=-1",
     "--drain=86401",
+    "--exit-when-idle=0",
+    "--exit-when-idle=soon",
     "--listen=",
     "--listen=/tmp/s",
     "--listen=unix:",
