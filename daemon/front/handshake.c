@@ -34,15 +34,14 @@
 #include "daemon/front/shard.h"
 #include "daemon/pager/pager.h"
 
-/* SENT is what appending a reply returned. */
-static void
-check_reply (struct conn *conn, bool sent)
+void
+handshake_check_reply (struct conn *conn, bool sent)
 {
   if (!sent)
     conn_close (conn, "out of memory");
 }
 
-/* We wait for the client … */
+/* We wait for the client. */
 static void
 run_deadline (struct conn *conn)
 {
@@ -50,9 +49,8 @@ run_deadline (struct conn *conn)
                     &conn->timer, conn->patience_ns);
 }
 
-/* … and now for ourselves. */
-static void
-stop_deadline (struct conn *conn)
+void
+handshake_stop_deadline (struct conn *conn)
 {
   const uint64_t due_ns = conn->timer.due_ns;
   const uint64_t now_ns = conn->shard->loop.now_ns;
@@ -69,12 +67,11 @@ handshake_start (struct conn *conn)
   conn->state = CONN_FLAGS;
   conn->patience_ns = conn->shard->limits->handshake_ns;
   run_deadline (conn);
-  check_reply (conn, reply_greeting (&conn->out));
+  handshake_check_reply (conn, reply_greeting (&conn->out));
 }
 
-/* The option is answered (unless CONN is closed): wait for the next. */
-static void
-next_option (struct conn *conn)
+void
+handshake_next (struct conn *conn)
 {
   const uint64_t limit_ns = conn->shard->limits->handshake_ns;
 
@@ -83,14 +80,13 @@ next_option (struct conn *conn)
   if (conn->state == CONN_CLOSED)
     return;
   conn->state = CONN_OPTION;
-  stop_deadline (conn);
+  handshake_stop_deadline (conn);
   conn->patience_ns = MIN (conn->patience_ns + limit_ns / 100, limit_ns);
   run_deadline (conn);
 }
 
-/* Refuse the option. */
-static void
-refuse (struct conn *conn, uint32_t type, const char *message)
+void
+handshake_refuse (struct conn *conn, uint32_t type, const char *message)
 {
   if (conn->option == NBD_OPT_EXPORT_NAME) {
     conn_close (conn, message); /* It has no other way to say so. */
@@ -98,95 +94,17 @@ refuse (struct conn *conn, uint32_t type, const char *message)
   }
   log_debug ("client %d: option %u refused: %s", conn->fd, conn->option,
              message);
-  check_reply (conn, reply_option_error (&conn->out, conn->option, type,
-                                         message));
-  next_option (conn);
-}
-
-/* How an export that could not be opened is refused.  Damage must not
- * look like absence.
- */
-static uint32_t
-open_error_type (int status)
-{
-  switch (status) {
-  case -ENOENT:
-  case -EINVAL: return NBD_REP_ERR_UNKNOWN; /* Not even a name. */
-  case -EPERM: return NBD_REP_ERR_POLICY;
-  case -ESHUTDOWN: return NBD_REP_ERR_SHUTDOWN;
-  default: return NBD_REP_ERR_PLATFORM;
-  }
-}
-
-/* The operator's business, if it is not the client's mistake; what is
- * corrupt has been logged by the verifier.  A client that tries again and
- * again costs a line a second.
- */
-static void
-log_open_failure (struct shard *shard, int status, const char *why)
-{
-  if (status == -ENOENT || status == -EINVAL || status == -ESHUTDOWN ||
-      status == -EBADMSG || shard->loop.now_ns < shard->quiet_until_ns)
-    return;
-  shard->quiet_until_ns = shard->loop.now_ns + NS_PER_SEC;
-  log_warn ("%s; a client is turned away", why);
-}
-
-/* WHY may hold what the driver sent. */
-static void
-refuse_open (struct conn *conn, int status, const char *why)
-{
-  char message[256];
-  size_t i;
-
-  for (i = 0; why[i] != '\0' && i < sizeof message - 1; i++)
-    message[i] = (unsigned char) why[i] < ' ' || why[i] == 127 ? '?' : why[i];
-  message[i] = '\0';
-  log_open_failure (conn->shard, status, message);
-  refuse (conn, open_error_type (status), message);
-}
-
-/* The handshake is over: serve EXPORT (taken over). */
-static void
-enter_transmission (struct conn *conn, struct export *export)
-{
-  timer_disarm (&conn->timer);
-  free (conn->option_data);
-  conn->option_data = NULL;
-  conn->export = export;
-  conn->state = CONN_TRANSMISSION;
-  export_client_entered (export);
-  log_debug ("client %d: serving export '%s'", conn->fd,
-             export_get_info (export)->name);
+  handshake_check_reply (
+    conn, reply_option_error (&conn->out, conn->option, type, message));
+  handshake_next (conn);
 }
 
 void
-handshake_opened (struct conn *conn, struct export *export, int status,
-                  const char *why)
+handshake_acknowledge (struct conn *conn)
 {
-  const struct export_info *info;
-  bool sent;
-
-  assert (conn->state == CONN_OPENING);
-  if (status < 0) {
-    refuse_open (conn, status, why);
-    return;
-  }
-  info = export_get_info (export);
-  if (conn->option == NBD_OPT_EXPORT_NAME)
-    sent = reply_export_name (&conn->out, info, conn->structured,
-                              conn->no_zeroes);
-  else
-    sent = reply_info (&conn->out, conn->option, info, conn->structured,
-                       conn->wants_name, conn->wants_description) &&
-           reply_option (&conn->out, conn->option, NBD_REP_ACK, NULL, 0);
-  check_reply (conn, sent);
-  if (sent && conn->option != NBD_OPT_INFO)
-    enter_transmission (conn, export);
-  else {
-    export_unref (export);
-    next_option (conn);
-  }
+  handshake_check_reply (conn, reply_option (&conn->out, conn->option,
+                                             NBD_REP_ACK, NULL, 0));
+  handshake_next (conn);
 }
 
 void
@@ -194,34 +112,15 @@ handshake_listed (struct conn *conn, struct out_buf *replies, int status)
 {
   assert (conn->state == CONN_LISTING);
   if (status == -ERANGE)
-    refuse (conn, NBD_REP_ERR_TOO_BIG, "too many exports to list");
+    handshake_refuse (conn, NBD_REP_ERR_TOO_BIG, "too many exports to list");
   else if (status < 0)
-    refuse (conn, open_error_type (status), "cannot list the exports");
+    handshake_refuse (conn, handshake_open_error (status),
+                      "cannot list the exports");
   else {
     out_free (&conn->out);
     conn->out = *replies;
     *replies = (struct out_buf){ 0 };
-    check_reply (conn, reply_option (&conn->out, NBD_OPT_LIST, NBD_REP_ACK,
-                                     NULL, 0));
-    next_option (conn);
-  }
-}
-
-/* Ask the pager for the export; its answer ends the option. */
-static void
-open_export (struct conn *conn, const uint8_t *name, size_t len)
-{
-  if (len > NBD_MAX_STRING)
-    refuse (conn, NBD_REP_ERR_TOO_BIG, "export name too long");
-  else if (len > 0 && memchr (name, '\0', len) != NULL)
-    refuse (conn, NBD_REP_ERR_INVALID, "export name holds a zero byte");
-  else if (len >= sizeof ((struct export_info *) NULL)->name)
-    refuse (conn, NBD_REP_ERR_UNKNOWN, "no such export");
-  else {
-    conn->state = CONN_OPENING;
-    stop_deadline (conn);
-    if (!attach_open (conn, name, len))
-      conn_close (conn, "out of memory");
+    handshake_acknowledge (conn);
   }
 }
 
@@ -229,45 +128,18 @@ static void
 list_exports (struct conn *conn)
 {
   if (conn->option_len > 0) {
-    refuse (conn, NBD_REP_ERR_INVALID, "LIST takes no data");
+    handshake_refuse (conn, NBD_REP_ERR_INVALID, "LIST takes no data");
     return;
   }
   if (!conn->policy->may_list) {
-    refuse (conn, NBD_REP_ERR_POLICY, "listing is not allowed here");
+    handshake_refuse (conn, NBD_REP_ERR_POLICY,
+                      "listing is not allowed here");
     return;
   }
   conn->state = CONN_LISTING;
-  stop_deadline (conn);
+  handshake_stop_deadline (conn);
   if (!attach_list (conn))
     conn_close (conn, "out of memory");
-}
-
-/* INFO and GO: u32 length, name, u16 count, u16 information requests. */
-static void
-get_info (struct conn *conn)
-{
-  const uint8_t *data = conn->option_data, *requests;
-  const size_t len = conn->option_len;
-  size_t name_len, count, i;
-
-  if (len < 6 || get_be32 (data) > len - 6) {
-    refuse (conn, NBD_REP_ERR_INVALID, "malformed option");
-    return;
-  }
-  name_len = get_be32 (data);
-  count = get_be16 (data + 4 + name_len);
-  requests = data + 4 + name_len + 2;
-  if (len - 6 - name_len != 2 * count) {
-    refuse (conn, NBD_REP_ERR_INVALID, "malformed option");
-    return;
-  }
-  conn->wants_name = conn->wants_description = false;
-  for (i = 0; i < count; i++) {
-    conn->wants_name |= get_be16 (requests + 2 * i) == NBD_INFO_NAME;
-    conn->wants_description |=
-      get_be16 (requests + 2 * i) == NBD_INFO_DESCRIPTION;
-  }
-  open_export (conn, data + 4, name_len);
 }
 
 /* Once is enough: a client that asks again has lost its place. */
@@ -275,17 +147,17 @@ static void
 use_structured_replies (struct conn *conn)
 {
   if (conn->option_len > 0) {
-    refuse (conn, NBD_REP_ERR_INVALID, "STRUCTURED_REPLY takes no data");
+    handshake_refuse (conn, NBD_REP_ERR_INVALID,
+                      "STRUCTURED_REPLY takes no data");
     return;
   }
   if (conn->structured) {
-    refuse (conn, NBD_REP_ERR_INVALID, "replies are structured already");
+    handshake_refuse (conn, NBD_REP_ERR_INVALID,
+                      "replies are structured already");
     return;
   }
   conn->structured = true;
-  check_reply (conn, reply_option (&conn->out, conn->option, NBD_REP_ACK,
-                                   NULL, 0));
-  next_option (conn);
+  handshake_acknowledge (conn);
 }
 
 /* What follows the option in plain text may be another's, put there to be
@@ -295,16 +167,17 @@ static void
 accept_tls (struct conn *conn)
 {
   if (conn->shard->tls == NULL || conn->policy->tls == TLS_OFF)
-    refuse (conn, NBD_REP_ERR_POLICY, "TLS is not offered here");
+    handshake_refuse (conn, NBD_REP_ERR_POLICY, "TLS is not offered here");
   else if (conn->transport.tls)
-    refuse (conn, NBD_REP_ERR_INVALID, "TLS has begun already");
+    handshake_refuse (conn, NBD_REP_ERR_INVALID, "TLS has begun already");
   else if (conn->option_len > 0)
-    refuse (conn, NBD_REP_ERR_INVALID, "STARTTLS takes no data");
+    handshake_refuse (conn, NBD_REP_ERR_INVALID, "STARTTLS takes no data");
   else if (conn->in_len > 0)
     conn_close (conn, "plain text behind STARTTLS");
   else {
-    check_reply (conn, reply_option (&conn->out, NBD_OPT_STARTTLS,
-                                     NBD_REP_ACK, NULL, 0));
+    handshake_check_reply (conn,
+                           reply_option (&conn->out, NBD_OPT_STARTTLS,
+                                         NBD_REP_ACK, NULL, 0));
     if (conn->state != CONN_CLOSED)
       conn->state = CONN_STARTTLS;
   }
@@ -323,7 +196,7 @@ start_tls (struct conn *conn)
     conn_close (conn, "out of memory");
   else
     log_debug ("client %d: TLS begins", conn->fd);
-  next_option (conn);
+  handshake_next (conn);
 }
 
 /* In plain text where that is not allowed, nothing is answered but what
@@ -341,25 +214,25 @@ static void
 handle_option (struct conn *conn)
 {
   if (lacks_tls (conn)) {
-    refuse (conn, NBD_REP_ERR_TLS_REQD, "TLS is required here");
+    handshake_refuse (conn, NBD_REP_ERR_TLS_REQD, "TLS is required here");
     return;
   }
   switch (conn->option) {
   case NBD_OPT_EXPORT_NAME:
-    open_export (conn, conn->option_data, conn->option_len);
+    handshake_open_export (conn, conn->option_data, conn->option_len);
     break;
   case NBD_OPT_ABORT:
-    check_reply (conn, reply_option (&conn->out, NBD_OPT_ABORT, NBD_REP_ACK,
-                                     NULL, 0));
+    handshake_check_reply (conn, reply_option (&conn->out, NBD_OPT_ABORT,
+                                               NBD_REP_ACK, NULL, 0));
     conn_drain (conn);
     break;
   case NBD_OPT_LIST: list_exports (conn); break;
   case NBD_OPT_STARTTLS: accept_tls (conn); break;
   case NBD_OPT_INFO:
-  case NBD_OPT_GO: get_info (conn); break;
+  case NBD_OPT_GO: handshake_get_info (conn); break;
   case NBD_OPT_STRUCTURED_REPLY: use_structured_replies (conn); break;
   default:
-    refuse (conn, NBD_REP_ERR_UNSUP, "option not supported");
+    handshake_refuse (conn, NBD_REP_ERR_UNSUP, "option not supported");
     break;
   }
 }
@@ -422,9 +295,9 @@ void
 handshake_option_skipped (struct conn *conn)
 {
   if (lacks_tls (conn))
-    refuse (conn, NBD_REP_ERR_TLS_REQD, "TLS is required here");
+    handshake_refuse (conn, NBD_REP_ERR_TLS_REQD, "TLS is required here");
   else
-    refuse (conn, NBD_REP_ERR_TOO_BIG, "option too long");
+    handshake_refuse (conn, NBD_REP_ERR_TOO_BIG, "option too long");
 }
 
 bool

@@ -11,6 +11,7 @@ front_sources = \
 	front/conn.h \
 	front/front.c \
 	front/front.h \
+	front/handshake-export.c \
 	front/handshake.c \
 	front/handshake.h \
 	front/idle.c \
