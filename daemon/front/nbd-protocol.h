@@ -42,12 +42,15 @@ enum nbd_option {
   NBD_OPT_INFO = 6,
   NBD_OPT_GO = 7,
   NBD_OPT_STRUCTURED_REPLY = 8,
+  NBD_OPT_LIST_META_CONTEXT = 9,
+  NBD_OPT_SET_META_CONTEXT = 10,
 };
 
 enum {
   NBD_REP_ACK = 1,
   NBD_REP_SERVER = 2,
   NBD_REP_INFO = 3,
+  NBD_REP_META_CONTEXT = 4,
 };
 #define NBD_REP_ERR(n) (UINT32_C (1) << 31 | (n))
 #define NBD_REP_ERR_UNSUP NBD_REP_ERR (1)
@@ -85,6 +88,7 @@ enum {
  *          8 cookie, 16 u32 length of what follows:
  *   OFFSET_DATA   0 u64 offset, the bytes
  *   OFFSET_HOLE   0 u64 offset, 8 u32 length
+ *   BLOCK_STATUS  0 u32 context; of each extent u32 length, u32 flags
  *   ERROR         0 u32 error, 4 u16 length of the message, the message
  *   ERROR_OFFSET  the same, then u64 offset
  */
@@ -110,10 +114,18 @@ enum nbd_command {
   NBD_CMD_TRIM = 4,
   NBD_CMD_CACHE = 5,
   NBD_CMD_WRITE_ZEROES = 6,
+  NBD_CMD_BLOCK_STATUS = 7,
 };
 
 enum {
-  NBD_CMD_FLAG_DF = 1 << 2, /* Of a read: one chunk of content at most. */
+  NBD_CMD_FLAG_DF = 1 << 2,      /* Of a read: one chunk of content at most. */
+  NBD_CMD_FLAG_REQ_ONE = 1 << 3, /* Of BLOCK_STATUS: one extent. */
+};
+
+/* Flags of an extent in the context base:allocation. */
+enum {
+  NBD_STATE_HOLE = 1 << 0,
+  NBD_STATE_ZERO = 1 << 1,
 };
 
 enum {
@@ -124,6 +136,7 @@ enum nbd_chunk {
   NBD_REPLY_TYPE_NONE = 0,
   NBD_REPLY_TYPE_OFFSET_DATA = 1,
   NBD_REPLY_TYPE_OFFSET_HOLE = 2,
+  NBD_REPLY_TYPE_BLOCK_STATUS = 5,
   NBD_REPLY_TYPE_ERROR = 1 << 15 | 1,
   NBD_REPLY_TYPE_ERROR_OFFSET = 1 << 15 | 2,
 };

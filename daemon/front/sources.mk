@@ -23,6 +23,8 @@ front_sources = \
 	front/listener.h \
 	front/loop.c \
 	front/loop.h \
+	front/meta-context.c \
+	front/meta-context.h \
 	front/nbd-protocol.h \
 	front/option-reply.c \
 	front/option-reply.h \

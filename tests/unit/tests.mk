@@ -4,6 +4,7 @@
 unit_programs = \
 	unit/test-log \
 	unit/test-tls-psk \
+	unit/test-meta-context \
 	unit/test-nbd-errno \
 	unit/test-arena \
 	unit/test-auto-rule \
@@ -87,6 +88,7 @@ unit_test_reply_memory_LDADD = $(driver_ldadd)
 
 unit_test_tls_psk_SOURCES = unit/test-tls-psk.c
 unit_test_log_SOURCES = unit/test-log.c
+unit_test_meta_context_SOURCES = unit/test-meta-context.c
 unit_test_nbd_errno_SOURCES = unit/test-nbd-errno.c
 
 if CAN_RUN_CRITERION
