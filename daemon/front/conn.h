@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "daemon/front/handshake.h"
 #include "daemon/front/large-read.h"
 #include "daemon/front/loop.h"
 #include "daemon/front/option-reply.h"
@@ -87,10 +88,16 @@ struct conn {
   uint8_t *option_data; /* option_len bytes, or NULL. */
   bool wants_name;      /* Of INFO and GO. */
   bool wants_description;
+  unsigned queried; /* Set of contexts that the option is about. */
+  /* By SET_META_CONTEXT: a set of contexts, and for which export. */
+  unsigned selected;
+  size_t selected_name_len;
+  char selected_name[HANDSHAKE_MAX_NAME];
   struct attach *attach; /* What the pager is doing for it, or NULL. */
   struct out_buf out;    /* Replies. */
 
   /* Transmission. */
+  unsigned contexts;     /* Set of those that BLOCK_STATUS tells of. */
   struct export *export; /* A reference; its client has entered. */
   struct request_list reading;
   struct request_list replies; /* In the order they are sent. */
@@ -101,6 +108,7 @@ struct conn {
   struct request *resuming;     /* In reading; its reply is begun, so that
                                   nothing else can be sent.  Or NULL. */
   unsigned nr_requests;         /* All of these. */
+  unsigned nr_maps;             /* Of these, BLOCK_STATUS. */
   uint64_t nr_bytes;            /* Sum of their len. */
   uint64_t nr_ready;            /* Bytes of the cache that replies hold. */
   uint64_t sent_since;          /* Bytes, since the stall timer was armed. */

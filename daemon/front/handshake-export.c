@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* Options that name an export: INFO, GO and EXPORT_NAME.
+/* Options that name an export: INFO, GO, EXPORT_NAME, and those about
+ * metadata contexts.
  *
  *   decoded ─▶ the pager opens the export ─▶ handshake_opened ─▶ answered
+ *
+ * Contexts that are set are kept with the name of their export, byte by
+ * byte as the client wrote it: they hold if the client attaches by the
+ * same.  The next SET replaces them even if it fails; nothing else but
+ * STARTTLS does.
  */
 #include <config.h>
 
@@ -17,8 +23,10 @@
 #include "daemon/front/attach.h"
 #include "daemon/front/conn.h"
 #include "daemon/front/handshake.h"
+#include "daemon/front/meta-context.h"
 #include "daemon/front/nbd-protocol.h"
 #include "daemon/front/option-reply.h"
+#include "daemon/front/policy.h"
 #include "daemon/front/shard.h"
 #include "daemon/pager/pager.h"
 
@@ -62,11 +70,39 @@ refuse_open (struct conn *conn, int status, const char *why)
   handshake_refuse (conn, handshake_open_error (status), message);
 }
 
+/* The export that the option names; what OPTION_DATA looks like has been
+ * checked.
+ */
+static const uint8_t *
+named_export (const struct conn *conn, size_t *ret_len)
+{
+  if (conn->option == NBD_OPT_EXPORT_NAME) {
+    *ret_len = conn->option_len;
+    return conn->option_data;
+  }
+  *ret_len = get_be32 (conn->option_data);
+  return conn->option_data + 4;
+}
+
+/* The contexts that the client has set hold if they are this export's. */
+static unsigned
+contexts_that_hold (const struct conn *conn)
+{
+  size_t len;
+  const uint8_t *name = named_export (conn, &len);
+
+  if (len != conn->selected_name_len ||
+      memcmp (name, conn->selected_name, len) != 0)
+    return 0;
+  return conn->selected;
+}
+
 /* The handshake is over: serve EXPORT (taken over). */
 static void
 enter_transmission (struct conn *conn, struct export *export)
 {
   timer_disarm (&conn->timer);
+  conn->contexts = contexts_that_hold (conn);
   free (conn->option_data);
   conn->option_data = NULL;
   conn->export = export;
@@ -99,6 +135,30 @@ tell_export (struct conn *conn, struct export *export)
   }
 }
 
+/* LIST_META_CONTEXT or SET_META_CONTEXT, of an export that is there. */
+static void
+tell_contexts (struct conn *conn)
+{
+  const bool is_set = conn->option == NBD_OPT_SET_META_CONTEXT;
+  const uint8_t *name;
+  enum map_kind kind;
+  bool sent = true;
+
+  if (is_set) {
+    name = named_export (conn, &conn->selected_name_len);
+    memcpy (conn->selected_name, name, conn->selected_name_len);
+    conn->selected = conn->queried;
+  }
+  for (kind = 0; kind < NR_MAP_KINDS; kind++) {
+    if (conn->queried & CONTEXT (kind))
+      sent =
+        sent && reply_context (&conn->out, conn->option, kind, is_set);
+  }
+  handshake_check_reply (conn, sent && reply_option (&conn->out, conn->option,
+                                                     NBD_REP_ACK, NULL, 0));
+  handshake_next (conn);
+}
+
 void
 handshake_opened (struct conn *conn, struct export *export, int status,
                   const char *why)
@@ -106,6 +166,11 @@ handshake_opened (struct conn *conn, struct export *export, int status,
   assert (conn->state == CONN_OPENING);
   if (status < 0)
     refuse_open (conn, status, why);
+  else if (conn->option == NBD_OPT_LIST_META_CONTEXT ||
+           conn->option == NBD_OPT_SET_META_CONTEXT) {
+    export_unref (export);
+    tell_contexts (conn);
+  }
   else
     tell_export (conn, export);
 }
@@ -153,4 +218,30 @@ handshake_get_info (struct conn *conn)
       get_be16 (requests + 2 * i) == NBD_INFO_DESCRIPTION;
   }
   handshake_open_export (conn, data + 4, name_len);
+}
+
+void
+handshake_query_contexts (struct conn *conn)
+{
+  const bool lists = conn->option == NBD_OPT_LIST_META_CONTEXT;
+  struct context_query query;
+  int r;
+
+  if (!conn->structured) {
+    handshake_refuse (conn, NBD_REP_ERR_INVALID,
+                      "contexts need structured replies");
+    return;
+  }
+  r = context_query_decode (conn->option_data, conn->option_len, lists,
+                            &query);
+  if (r == -ERANGE)
+    handshake_refuse (conn, NBD_REP_ERR_TOO_BIG, "too much is queried");
+  else if (r < 0)
+    handshake_refuse (conn, NBD_REP_ERR_INVALID, "malformed option");
+  else {
+    conn->queried = query.contexts;
+    if (!conn->policy->may_see_residency)
+      conn->queried &= ~CONTEXT (MAP_RESIDENCY);
+    handshake_open_export (conn, query.export_name, query.export_name_len);
+  }
 }

@@ -191,6 +191,7 @@ static void
 start_tls (struct conn *conn)
 {
   conn->structured = false;
+  conn->selected = 0;
   if (transport_start_tls (&conn->transport, conn->shard->tls,
                            &conn->shard->tls_pool) < 0)
     conn_close (conn, "out of memory");
@@ -230,6 +231,8 @@ handle_option (struct conn *conn)
   case NBD_OPT_STARTTLS: accept_tls (conn); break;
   case NBD_OPT_INFO:
   case NBD_OPT_GO: handshake_get_info (conn); break;
+  case NBD_OPT_LIST_META_CONTEXT:
+  case NBD_OPT_SET_META_CONTEXT: handshake_query_contexts (conn); break;
   case NBD_OPT_STRUCTURED_REPLY: use_structured_replies (conn); break;
   default:
     handshake_refuse (conn, NBD_REP_ERR_UNSUP, "option not supported");
@@ -260,6 +263,8 @@ parse_option_header (struct conn *conn)
   conn->option_len = get_be32 (conn->in + 12);
   conn->option_have = 0;
   conn_consume (conn, NBD_OPTION_HEADER_SIZE);
+  if (conn->option == NBD_OPT_SET_META_CONTEXT)
+    conn->selected = 0; /* Whatever comes of it. */
   if (magic != NBD_OPTION_MAGIC)
     conn_close (conn, "bad option magic");
   else if (++conn->nr_options > limits->max_options)

@@ -66,4 +66,7 @@ void handshake_open_export (struct conn *conn, const uint8_t *name,
 /* INFO and GO: u32 length, name, u16 count, u16 information requests. */
 void handshake_get_info (struct conn *conn);
 
+/* LIST_META_CONTEXT and SET_META_CONTEXT. */
+void handshake_query_contexts (struct conn *conn);
+
 #endif /* BP_HANDSHAKE_H */

@@ -29,6 +29,8 @@ struct front_limits {
   size_t max_skip;          /* of one that is read over; more: closed. */
   size_t max_list;          /* Bytes of the answer to LIST. */
   unsigned max_requests;    /* Of one connection, not yet answered; */
+  unsigned max_maps;        /* of these, BLOCK_STATUS; */
+  uint32_t max_extents;     /* in one answer, of a context; */
   size_t max_bytes;         /* their lengths (but one always passes). */
   size_t max_resume;        /* Bytes asked for at a time when a client that
                               had stalled reads on; and bytes ready for a
@@ -49,6 +51,8 @@ static const struct front_limits default_front_limits = {
   .max_skip = 32 << 20,
   .max_list = 8 << 20,
   .max_requests = 1024,
+  .max_maps = 16,
+  .max_extents = 1024,
   .max_bytes = 32 << 20,
   .max_resume = 1 << 20,
   .part_bytes = 256 << 10,

@@ -17,6 +17,7 @@
 #include "lib/base/range.h"
 #include "lib/base/size.h"
 #include "lib/tag.h"
+#include "daemon/front/meta-context.h"
 #include "daemon/front/nbd-protocol.h"
 #include "daemon/front/option-reply.h"
 #include "daemon/pager/pager.h"
@@ -156,6 +157,19 @@ reply_info (struct out_buf *out, uint32_t option,
           reply_info_string (out, option, NBD_INFO_DESCRIPTION,
                              info->description)) &&
          reply_option (out, option, NBD_REP_INFO, block, sizeof block);
+}
+
+bool
+reply_context (struct out_buf *out, uint32_t option, enum map_kind kind,
+               bool has_id)
+{
+  const char *name = context_name (kind);
+  uint8_t data[4 + 256];
+  const size_t len = strnlen (name, 256);
+
+  put_be32 (data, has_id ? context_id (kind) : 0);
+  memcpy (data + 4, name, len);
+  return reply_option (out, option, NBD_REP_META_CONTEXT, data, 4 + len);
 }
 
 bool

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/pager/pager.h"
+
 struct bp_tag;
-struct export_info;
 
 /* Bytes to be sent. */
 struct out_buf {
@@ -43,6 +44,12 @@ bool reply_listed (struct out_buf *out, const struct bp_tag *tag);
 bool reply_info (struct out_buf *out, uint32_t option,
                  const struct export_info *info, bool structured,
                  bool wants_name, bool wants_description);
+
+/* One context of the answer to LIST_META_CONTEXT (which tells no
+ * identifiers) or SET_META_CONTEXT.
+ */
+bool reply_context (struct out_buf *out, uint32_t option, enum map_kind kind,
+                    bool has_id);
 
 /* The answer to EXPORT_NAME. */
 bool reply_export_name (struct out_buf *out, const struct export_info *info,

@@ -12,11 +12,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/bytes.h"
 #include "lib/base/range.h"
 #include "daemon/log.h"
+#include "daemon/front/block-status.h"
 #include "daemon/front/conn.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/request.h"
@@ -88,6 +90,10 @@ request_free (struct request *request)
   out_free (&request->encoded);
   if (request->large)
     large_read_part_gone (request);
+  if (request->map) {
+    conn->nr_maps--;
+    free (request->map);
+  }
   shard_give_request (conn->shard, request);
 }
 
@@ -184,6 +190,11 @@ read_is_done (struct request *request)
   }
   if (status < 0)
     fail (request);
+  else if (request->map && !block_status_answer (request)) {
+    request_free (request);
+    conn_close (conn, "out of memory");
+    return;
+  }
   reply_queue (request);
 }
 
@@ -209,26 +220,47 @@ read_is_complete (struct read_op *op)
   loop_post (&request->conn->shard->loop, &request->completed);
 }
 
-void
-request_start_read (struct request *request, uint32_t start, uint32_t len)
+/* REQUEST is about to be lent to the pager. */
+static void
+set_up_op (struct request *request, uint64_t offset, uint32_t len)
 {
   struct conn *conn = request->conn;
 
   request->op = (struct read_op){
     .export = conn->export,
-    .offset = request->offset + start,
+    .offset = offset,
     .len = len,
     .complete = read_is_complete,
     .opaque = request,
   };
   request->completed.run = read_is_back;
-  request->op_start = start;
   request->has_op = true;
   TAILQ_INSERT_TAIL (&conn->reading, request, entry);
-  if (export_read (&request->op)) {
-    TAILQ_REMOVE (&conn->reading, request, entry);
-    read_is_done (request);
-  }
+}
+
+/* The pager is done with REQUEST at once. */
+static void
+read_is_done_already (struct request *request)
+{
+  TAILQ_REMOVE (&request->conn->reading, request, entry);
+  read_is_done (request);
+}
+
+void
+request_start_read (struct request *request, uint32_t start, uint32_t len)
+{
+  set_up_op (request, request->offset + start, len);
+  request->op_start = start;
+  if (export_read (&request->op))
+    read_is_done_already (request);
+}
+
+void
+request_start_map (struct request *request, uint64_t offset, uint32_t len)
+{
+  set_up_op (request, offset, len);
+  if (export_map (&request->op, request->map))
+    read_is_done_already (request);
 }
 
 static uint64_t
@@ -323,6 +355,28 @@ handle_cache (struct conn *conn, const struct wire_request *wire)
 }
 
 static void
+handle_block_status (struct conn *conn, const struct wire_request *wire)
+{
+  const char *mistake = find_mistake (conn, wire, NBD_CMD_FLAG_REQ_ONE);
+  struct request *request;
+
+  if (conn->contexts == 0)
+    mistake = "no metadata context has been set";
+  if (mistake) {
+    refuse (conn, wire, NBD_EINVAL, mistake);
+    return;
+  }
+  request = request_new (conn, wire->cookie);
+  if (request == NULL)
+    return;
+  if (!block_status_start (request, wire->offset, wire->len,
+                           wire->flags & NBD_CMD_FLAG_REQ_ONE)) {
+    request_free (request);
+    conn_close (conn, "out of memory");
+  }
+}
+
+static void
 handle (struct conn *conn, const struct wire_request *wire)
 {
   switch (wire->type) {
@@ -334,6 +388,7 @@ handle (struct conn *conn, const struct wire_request *wire)
     refuse (conn, wire, NBD_EPERM, read_only);
     break;
   case NBD_CMD_CACHE: handle_cache (conn, wire); break;
+  case NBD_CMD_BLOCK_STATUS: handle_block_status (conn, wire); break;
   default:
     refuse (conn, wire, NBD_EINVAL, "command not supported");
     break;
@@ -347,6 +402,9 @@ has_room (const struct conn *conn, const struct wire_request *wire)
   const struct front_limits *limits = conn->shard->limits;
   const uint32_t len = wire->type == NBD_CMD_READ ? wire->len : 0;
 
+  if (wire->type == NBD_CMD_BLOCK_STATUS &&
+      conn->nr_maps >= limits->max_maps)
+    return false;
   return conn->nr_requests < limits->max_requests &&
          (conn->nr_bytes == 0 || conn->nr_bytes + len <= limits->max_bytes);
 }

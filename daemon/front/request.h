@@ -53,7 +53,8 @@ struct request {
   struct large_read *large; /* That it is a part of, or NULL. */
   bool has_op;              /* op is the pager's, or complete. */
   bool is_read;
-  bool is_last; /* Its last chunk is the last of its cookie. */
+  struct export_map *map; /* BLOCK_STATUS's, owned; or NULL. */
+  bool is_last;           /* Its last chunk is the last of its cookie. */
   enum reply_form form;
   uint32_t error;                  /* NBD error of the reply; */
   const char *message;             /* why, for a person: a literal. */
@@ -87,6 +88,10 @@ struct request *request_new (struct conn *conn, const uint8_t *cookie);
 /* Ask the pager for LEN bytes of the answer from START on. */
 void request_start_read (struct request *request, uint32_t start,
                          uint32_t len);
+
+/* Have the pager fill request->map with LEN bytes from OFFSET on. */
+void request_start_map (struct request *request, uint64_t offset,
+                        uint32_t len);
 
 /* Cancel what the pager has, free the rest.  Requests under way come
  * back through the loop.

@@ -5,6 +5,8 @@ front_sources = \
 	front/acceptor.h \
 	front/attach.c \
 	front/attach.h \
+	front/block-status.c \
+	front/block-status.h \
 	front/clients.c \
 	front/clients.h \
 	front/conn.c \

@@ -17,11 +17,12 @@
 #include "lib/base/range.h"
 #include "daemon/pager/pager.h"
 #include "harness/check.h"
+#include "harness/fake-map.h"
 #include "harness/fake-pager.h"
 
 enum {
-  PIECE_BYTES = 48 << 10, /* Windows are no power of two here. */
-  HOLE_EVERY = 5,         /* Every fifth piece is a hole. */
+  PIECE_BYTES = FAKE_PIECE_BYTES,
+  HOLE_EVERY = FAKE_HOLE_EVERY,
 };
 
 static const char *const names[] = { "fast", "slow", "mixed", "held",
@@ -39,8 +40,9 @@ struct export
 struct job {
   TAILQ_ENTRY (job)
   entry;
-  bool held;          /* Waits for let_go; not if cancelled. */
-  struct read_op *op; /* Complete this, or: */
+  bool held;              /* Waits for let_go; not if cancelled. */
+  struct read_op *op;     /* Complete this, or: */
+  struct export_map *map; /* With this, or NULL. */
   bool cancelled;
   export_open_fn opened;
   struct export *export;
@@ -92,6 +94,7 @@ list_names (const struct job *job)
 }
 
 static void fill_op (struct pager *pager, struct read_op *op);
+static void fill_map (struct read_op *op, struct export_map *map);
 
 static void
 run_job (struct pager *pager, struct job *job)
@@ -99,6 +102,8 @@ run_job (struct pager *pager, struct job *job)
   if (job->op) {
     if (job->cancelled)
       job->op->status = -ESHUTDOWN;
+    else if (job->map)
+      fill_map (job->op, job->map);
     else
       fill_op (pager, job->op);
     job->op->complete (job->op);
@@ -281,6 +286,39 @@ read_op_release (struct read_op *op)
     count_unreleased (op->export->pager, -(int64_t) op->len);
   free (op->pieces);
   op->pieces = NULL;
+  free (op->touches); /* Of a map. */
+  op->touches = NULL;
+}
+
+static void
+fill_map (struct read_op *op, struct export_map *map)
+{
+  op->status = 0;
+  if (strcmp (op->export->info.name, "corrupt") == 0 &&
+      op->offset == FAKE_BAD_OFFSET) {
+    op->status = -EIO;
+    op->bad_offset = op->offset;
+  }
+  else
+    fake_fill_map (op, map);
+}
+
+bool
+export_map (struct read_op *op, struct export_map *map)
+{
+  struct pager *pager = op->export->pager;
+  const char *name = op->export->info.name;
+  struct job job = { .op = op, .map = map };
+
+  CHECK (op->len > 0);
+  CHECK (range_is_within (FAKE_SIZE, op->offset, op->len));
+  job.held = strcmp (name, "held") == 0;
+  if (!job.held && strcmp (name, "slow") != 0) {
+    fill_map (op, map);
+    return true;
+  }
+  add_job (pager, &job);
+  return false;
 }
 
 void

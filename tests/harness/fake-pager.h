@@ -36,6 +36,8 @@ enum {
   FAKE_BAD_OFFSET = 1 << 20,   /* FAKE_BAD_LEN corrupt bytes here. */
   FAKE_BAD_LEN = 64 << 10,
   FAKE_LATER_OFFSET = 2 << 20,
+  FAKE_PIECE_BYTES = 48 << 10, /* Windows are no power of two here; */
+  FAKE_HOLE_EVERY = 5,         /* every fifth is a hole. */
 };
 
 struct pager *fake_pager_new (void);

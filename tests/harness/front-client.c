@@ -22,7 +22,11 @@ enum {
 void
 fixture_start (struct front_fixture *fixture)
 {
-  struct listen_option listen = { .mode = 0600, .gid = (gid_t) -1 };
+  struct listen_option listen = {
+    .mode = 0600,
+    .gid = (gid_t) -1,
+    .clients = fixture->clients,
+  };
   const struct options options = {
     .listens = &listen,
     .nr_listens = 1,

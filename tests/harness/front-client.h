@@ -33,7 +33,8 @@ struct front_fixture {
   struct front_limits limits;
   struct tls_server *tls; /* Borrowed; or NULL. */
   enum tls_mode tls_mode;
-  unsigned exit_when_idle; /* Seconds; 0: never. */
+  unsigned exit_when_idle;        /* Seconds; 0: never. */
+  struct client_settings clients; /* What they may do, if not all. */
   struct pager *pager;
   struct front *front;
   char dir[32];

@@ -139,13 +139,63 @@ client_end_option (int fd, uint32_t option)
 }
 
 void
-client_negotiate (int fd, const char *name, bool is_structured)
+client_send_queries (int fd, uint32_t option, const char *name,
+                     const char *const *queries)
+{
+  uint8_t data[1024], *p = data + 4;
+  const size_t name_len = strlen (name);
+  uint32_t count = 0;
+  size_t len;
+
+  CHECK (name_len <= 512);
+  put_be32 (data, (uint32_t) name_len);
+  memcpy (p, name, name_len);
+  p += name_len + 4;
+  for (; queries[count]; count++) {
+    len = strlen (queries[count]);
+    CHECK (p + 4 + len <= data + sizeof data);
+    put_be32 (p, (uint32_t) len);
+    memcpy (p + 4, queries[count], len);
+    p += 4 + len;
+  }
+  put_be32 (data + 4 + name_len, count);
+  client_send_option (fd, option, data, (size_t) (p - data));
+}
+
+struct client_contexts
+client_recv_contexts (int fd, uint32_t option)
+{
+  struct client_contexts contexts = { .count = 0 };
+  uint8_t data[NBD_MAX_STRING];
+  size_t len;
+
+  while ((contexts.type = client_recv_option (fd, option, data, &len)) ==
+         NBD_REP_META_CONTEXT) {
+    CHECK (contexts.count < sizeof contexts.list / sizeof contexts.list[0]);
+    CHECK (len > 4 && len - 4 < sizeof contexts.list[0].name);
+    contexts.list[contexts.count].id = get_be32 (data);
+    memcpy (contexts.list[contexts.count].name, data + 4, len - 4);
+    contexts.count++;
+  }
+  CHECK (contexts.type != NBD_REP_ACK || len == 0);
+  return contexts;
+}
+
+void
+client_greet_structured (int fd)
 {
   client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
-  if (is_structured) {
-    client_send_option (fd, NBD_OPT_STRUCTURED_REPLY, NULL, 0);
-    CHECK_EQ (client_end_option (fd, NBD_OPT_STRUCTURED_REPLY), NBD_REP_ACK);
-  }
+  client_send_option (fd, NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+  CHECK_EQ (client_end_option (fd, NBD_OPT_STRUCTURED_REPLY), NBD_REP_ACK);
+}
+
+void
+client_negotiate (int fd, const char *name, bool is_structured)
+{
+  if (is_structured)
+    client_greet_structured (fd);
+  else
+    client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
   client_send_info (fd, NBD_OPT_GO, name);
   CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
 }

@@ -44,6 +44,26 @@ uint32_t client_recv_option (int fd, uint32_t option, uint8_t *data,
  */
 uint32_t client_end_option (int fd, uint32_t option);
 
+/* A LIST_META_CONTEXT or SET_META_CONTEXT for NAME with QUERIES, strings up
+ * to a NULL.
+ */
+void client_send_queries (int fd, uint32_t option, const char *name,
+                          const char *const *queries);
+
+struct client_contexts {
+  uint32_t type; /* Of the last reply. */
+  size_t count;  /* Contexts told before it. */
+  struct {
+    uint32_t id;
+    char name[64];
+  } list[4];
+};
+/* The replies to such an option. */
+struct client_contexts client_recv_contexts (int fd, uint32_t option);
+
+/* Greet and have structured replies. */
+void client_greet_structured (int fd);
+
 /* Greet, choose the kind of reply, and GO to the export NAME. */
 void client_negotiate (int fd, const char *name, bool is_structured);
 

@@ -42,6 +42,8 @@ harness_libnbdclient_la_SOURCES = \
 noinst_LTLIBRARIES += harness/libfronttest.la
 harness_libfronttest_la_SOURCES = \
 	harness/check.h \
+	harness/fake-map.c \
+	harness/fake-map.h \
 	harness/fake-pager.c \
 	harness/fake-pager.h \
 	harness/front-client.c \

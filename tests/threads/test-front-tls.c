@@ -354,6 +354,34 @@ what_was_agreed_in_plain_text_is_forgotten (void)
   fixture_stop (&both);
 }
 
+static void
+contexts_set_in_plain_text_are_forgotten (void)
+{
+  static const char *const queries[] = { "base:allocation", NULL };
+  struct front_fixture both = { .tls = fixture.tls, .tls_mode = TLS_ON };
+  struct client_chunk chunk;
+  uint64_t offset;
+  int fd;
+
+  fixture_start (&both);
+  fd = client_connect (&both);
+  client_greet_structured (fd);
+  client_send_queries (fd, NBD_OPT_SET_META_CONTEXT, "mixed", queries);
+  CHECK_EQ (client_recv_contexts (fd, NBD_OPT_SET_META_CONTEXT).count, 1);
+  tls_client_start (fd);
+  fd = tls_client_relay (fd, &any_client);
+  client_send_option (fd, NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+  CHECK_EQ (client_end_option (fd, NBD_OPT_STRUCTURED_REPLY), NBD_REP_ACK);
+  client_send_info (fd, NBD_OPT_GO, "mixed");
+  CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
+  client_send_request (fd, 0, NBD_CMD_BLOCK_STATUS, 1, 0, 1);
+  chunk = client_recv_chunk (fd);
+  CHECK_EQ (client_recv_error (fd, &chunk, &offset), NBD_EINVAL);
+  close (fd);
+  tls_relays_wait ();
+  fixture_stop (&both);
+}
+
 /* ---- Whom we believe ---- */
 
 static void
@@ -479,6 +507,7 @@ main (void)
   RUN (where_tls_is_off_it_is_refused);
   RUN (where_tls_is_on_both_kinds_are_served);
   RUN (what_was_agreed_in_plain_text_is_forgotten);
+  RUN (contexts_set_in_plain_text_are_forgotten);
   RUN (a_wrong_key_or_name_is_turned_away);
   RUN (keys_that_are_read_again_count_for_new_clients);
   RUN (a_handshake_that_is_never_finished_is_dropped);

@@ -25,7 +25,9 @@ thread_programs = \
 	threads/test-fetcher-loss \
 	threads/test-fetcher-reads \
 	threads/test-fetcher-requests \
+	threads/test-front-block-status \
 	threads/test-front-clients \
+	threads/test-front-contexts \
 	threads/test-front-handshake \
 	threads/test-front-idle \
 	threads/test-front-large \
@@ -44,6 +46,10 @@ thread_programs = \
 threads_test_store_readers_SOURCES = threads/test-store-readers.c
 threads_test_control_SOURCES = threads/test-control.c
 
+threads_test_front_block_status_SOURCES = threads/test-front-block-status.c
+threads_test_front_block_status_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_contexts_SOURCES = threads/test-front-contexts.c
+threads_test_front_contexts_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_clients_SOURCES = threads/test-front-clients.c
 threads_test_front_clients_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_handshake_SOURCES = threads/test-front-handshake.c
