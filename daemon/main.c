@@ -26,6 +26,7 @@
  */
 #include <config.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -43,6 +44,7 @@
 #include "daemon/signals.h"
 #include "daemon/systemd.h"
 #include "lib/base/range.h"
+#include "lib/sha256.h"
 #include "lib/store.h"
 
 enum {
@@ -362,10 +364,13 @@ int
 main (int argc, char *argv[])
 {
   static struct daemon daemon;
-  int status;
+  int status, r;
 
   options_parse (&daemon.options, argc, argv);
   log_init ("blobpagerd", daemon.options.verbose);
+  r = bp_sha256_use (daemon.options.sha256);
+  assert (r == 0); /* What it may be works on every CPU. */
+  log_debug ("SHA-256: %s", bp_sha256_name ());
   status = daemon.options.check ? check (&daemon) : serve (&daemon);
   options_free (&daemon.options);
   return status;

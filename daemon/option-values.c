@@ -128,6 +128,20 @@ set_drain (struct options *options, const char *value, struct bp_error *err)
 }
 
 int
+set_sha256 (struct options *options, const char *value,
+            struct bp_error *err)
+{
+  if (strcmp (value, "auto") == 0)
+    options->sha256 = BP_SHA256_AUTO;
+  else if (strcmp (value, "openssl") == 0)
+    options->sha256 = BP_SHA256_OPENSSL;
+  else
+    return bp_error_set (err, -EINVAL, "'%.80s' is neither auto nor openssl",
+                         value);
+  return 0;
+}
+
+int
 set_check (struct options *options, const char *value, struct bp_error *err)
 {
   (void) value;

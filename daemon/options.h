@@ -11,6 +11,7 @@
 
 #include "lib/error.h"
 #include "lib/merkle.h"
+#include "lib/sha256.h"
 #include "daemon/front/policy.h"
 
 /* One --listen. */
@@ -51,6 +52,7 @@ struct options {
   unsigned driver_timeout; /* Seconds. */
   unsigned drain;          /* Seconds. */
   unsigned exit_when_idle; /* Seconds; 0: never. */
+  enum bp_sha256_way sha256;
   struct pin_option *pins;
   size_t nr_pins;
   const char *pidfile; /* Or NULL. */
@@ -104,6 +106,7 @@ option_setter set_replay_rate;
 option_setter set_driver_timeout;
 option_setter set_drain;
 option_setter set_exit_when_idle;
+option_setter set_sha256;
 option_setter set_pin;
 option_setter set_pidfile;
 option_setter set_check;

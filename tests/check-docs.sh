@@ -44,9 +44,9 @@ check_pod ()
 check_blobpagerd ()
 {
   same "blobpagerd" "$(blobpagerd --long-options)" \
-    "$(items blobpagerd '--[a-z][a-z-]*')"
+    "$(items blobpagerd '--[a-z][a-z0-9-]*')"
   same "synopsis of blobpagerd" "$(blobpagerd --long-options)" \
-    "$(grep -oE -- '--[a-z][a-z-]*' "$man/synopsis-blobpagerd.txt")"
+    "$(grep -oE -- '--[a-z][a-z0-9-]*' "$man/synopsis-blobpagerd.txt")"
   same "metrics" \
     "$(sed -nE 's/^ *X \(([a-z_]+), *(counter|gauge),.*/\1 \2/p' \
          "$top/daemon/metrics.h" |
@@ -64,11 +64,11 @@ check_blobpager ()
 {
   local command
   same "blobpager" \
-    "$(blobpager --long-options | grep -oE -- '--[a-z][a-z-]*')" \
-    "$(items blobpager '--[a-z][a-z-]*' | grep -vxE -- '--(help|version)')"
+    "$(blobpager --long-options | grep -oE -- '--[a-z][a-z0-9-]*')" \
+    "$(items blobpager '--[a-z][a-z0-9-]*' | grep -vxE -- '--(help|version)')"
   same "synopsis of blobpager" \
-    "$(blobpager --long-options | grep -oE -- '--[a-z][a-z-]*')" \
-    "$(grep -oE -- '--[a-z][a-z-]*' "$man/synopsis-blobpager.txt" |
+    "$(blobpager --long-options | grep -oE -- '--[a-z][a-z0-9-]*')" \
+    "$(grep -oE -- '--[a-z][a-z0-9-]*' "$man/synopsis-blobpager.txt" |
        grep -vxE -- '--(help|version)')"
   for command in $(blobpager --long-options | cut -d ' ' -f 1 | sort -u); do
     grep -qE "^blobpager $command " "$man/synopsis-blobpager.txt" ||

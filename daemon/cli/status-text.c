@@ -75,9 +75,10 @@ print_summary (struct json_object *status, FILE *fp)
            get_number (driver, "reads"), SIZE_TEXT (driver, "bytes"),
            get_number (driver, "errors"), get_number (driver, "missing"),
            get_number (driver, "retries"));
-  fprintf (fp, "verified  %" PRIu64 " windows, %s, %" PRIu64 " corrupt\n",
+  fprintf (fp,
+           "verified  %" PRIu64 " windows, %s, %" PRIu64 " corrupt, by %s\n",
            get_number (verify, "blobs"), SIZE_TEXT (verify, "bytes"),
-           get_number (verify, "corrupt"));
+           get_number (verify, "corrupt"), get_text (verify, "sha256"));
   fprintf (fp,
            "cache     %s of %s, %s pinned, %" PRIu64 " hits, %" PRIu64
            " misses, %" PRIu64 " evictions\n",

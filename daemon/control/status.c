@@ -16,6 +16,7 @@
 #include "daemon/profile/profile.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/sha256.h"
 
 /* A new member KEY of REPLY: an object, borrowed from it. */
 static struct json_object *
@@ -91,6 +92,7 @@ add_verify (struct json_object *reply)
   bp_json_add_u64 (obj, "blobs", METRIC_GET (verify_blobs));
   bp_json_add_u64 (obj, "bytes", METRIC_GET (verify_bytes));
   bp_json_add_u64 (obj, "corrupt", METRIC_GET (verify_corrupt));
+  bp_json_add_string (obj, "sha256", bp_sha256_name ());
 }
 
 static void

@@ -44,7 +44,7 @@ expect_members "['exports'][0]" name root size clients reads bytes_read \
   stalls stall_seconds
 expect_members "['cache']" budget_bytes used_bytes pinned_bytes hits \
   misses evictions
-expect_members "['verify']" blobs bytes corrupt
+expect_members "['verify']" blobs bytes corrupt sha256
 expect_members "['driver']" uri connected reads bytes errors missing retries
 expect_equal "recordings" "[]" "$(status_member "['recordings']")"
 expect_equal "replay" "[]" "$(status_member "['replay']")"
