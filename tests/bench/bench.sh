@@ -15,9 +15,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness/menu.sh"
 read -r -a flags <<< "${BENCH_FLAGS:-}"
 
-names=(front cold ahead attach boot)
+names=(front verify cold ahead attach boot)
 declare -A what=(
   [front]="hot reads: blobpagerd, the least server, nbdkit, qemu-nbd; 5 min"
+  [verify]="verifying lists of segments on one core, beside OpenSSL; 10 s"
   [cold]="cold reads from a local store, beside nbdkit; 2 min"
   [ahead]="one cold reader, in order, from a store far away; 2 min"
   [attach]="attaching to a sparse TiB"

@@ -6,6 +6,7 @@ noinst_PROGRAMS += \
 	bench/hotreads \
 	bench/lagsim \
 	bench/limit \
+	bench/verifying \
 	$(NULL)
 
 bench_lagsim_SOURCES = bench/lagsim.c
@@ -17,6 +18,12 @@ bench_limit_LDADD = \
 	$(NULL)
 bench_hotreads_SOURCES = bench/hotreads.c
 bench_hotreads_LDADD = $(pager_test_libs)
+bench_verifying_SOURCES = bench/verifying.c
+bench_verifying_LDADD = \
+	harness/libharness.la \
+	$(top_builddir)/lib/libblobpager.la \
+	$(LIBCRYPTO_LIBS) \
+	$(NULL)
 bench_boottrace_SOURCES = bench/boottrace.c
 bench_boottrace_LDADD = $(top_builddir)/lib/libblobpager.la $(LIBNBD_LIBS)
 
@@ -26,6 +33,7 @@ EXTRA_DIST += \
 	bench/bench-boot.sh \
 	bench/bench-cold.py \
 	bench/bench-front.py \
+	bench/bench-verify.py \
 	bench/bench.sh \
 	bench/benchlib.py \
 	bench/record-trace.sh \
