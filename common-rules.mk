@@ -3,6 +3,9 @@
 
 NULL =
 
+# The lines of a text as those of a C string.
+text_to_c = $(SED) -e 's/\\/&&/g; s/"/\\"/g; s/.*/  "&\\n"/'
+
 AM_CPPFLAGS = \
 	-I$(top_srcdir) \
 	-I$(top_builddir) \
