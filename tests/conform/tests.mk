@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The conformance suite for NBD servers, which is installed, and its tests.
+# It shares no source with the daemon.
+
+bin_PROGRAMS += conform/blobpager-nbd-conform
+conform_blobpager_nbd_conform_SOURCES = \
+	conform/apart.c \
+	conform/apart.h \
+	conform/channel.c \
+	conform/channel.h \
+	conform/check.c \
+	conform/check.h \
+	conform/checks-block-size.c \
+	conform/checks-export-name.c \
+	conform/checks-handshake.c \
+	conform/checks-info.c \
+	conform/checks-info-syntax.c \
+	conform/checks-list.c \
+	conform/chunks.c \
+	conform/chunks.h \
+	conform/contexts.c \
+	conform/contexts.h \
+	conform/data.c \
+	conform/data.h \
+	conform/dial.c \
+	conform/dial.h \
+	conform/info.c \
+	conform/info.h \
+	conform/main.c \
+	conform/option.c \
+	conform/option.h \
+	conform/options.c \
+	conform/options.h \
+	conform/probe.c \
+	conform/probe.h \
+	conform/protocol.c \
+	conform/protocol.h \
+	conform/session.c \
+	conform/session.h \
+	conform/suite.c \
+	conform/suite.h \
+	conform/target.c \
+	conform/target.h \
+	conform/tls.c \
+	conform/tls.h \
+	conform/transmission.c \
+	conform/transmission.h \
+	conform/uri.c \
+	conform/uri.h \
+	conform/utf8.c \
+	conform/utf8.h \
+	$(NULL)
+nodist_conform_blobpager_nbd_conform_SOURCES = conform/synopsis.c
+conform_blobpager_nbd_conform_LDADD = \
+	$(top_builddir)/lib/base/libbase.la \
+	$(LIBSSL_LIBS) \
+	$(LIBCRYPTO_LIBS) \
+	$(NULL)
+
+conform_synopsis = $(top_srcdir)/man/synopsis-blobpager-nbd-conform.txt
+
+conform/synopsis.c: $(conform_synopsis)
+	$(AM_V_GEN)$(MKDIR_P) conform && { \
+	  echo '#include "conform/options.h"'; \
+	  echo 'const char conform_synopsis[] ='; \
+	  $(text_to_c) $(conform_synopsis); \
+	  echo '  ;'; \
+	} > $@-t && mv $@-t $@
+
+CLEANFILES += conform/synopsis.c conform/synopsis.c-t
