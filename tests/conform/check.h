@@ -51,6 +51,12 @@ extern const struct check info_checks[];
 extern const struct check info_syntax_checks[];
 extern const struct check block_size_checks[];
 extern const struct check list_checks[];
+extern const struct check read_checks[];
+extern const struct check write_checks[];
+extern const struct check error_checks[];
+extern const struct check command_checks[];
+extern const struct check flow_checks[];
+extern const struct check several_checks[];
 
 /* The exit status of a check's process. */
 enum check_result {

@@ -29,6 +29,12 @@ static const struct check *const groups[] = {
   info_syntax_checks,
   block_size_checks,
   list_checks,
+  read_checks,
+  write_checks,
+  error_checks,
+  command_checks,
+  flow_checks,
+  several_checks, /* Last: they are the hardest to survive. */
 };
 
 static const char *const level_names[] = {

@@ -11,11 +11,17 @@ conform_blobpager_nbd_conform_SOURCES = \
 	conform/check.c \
 	conform/check.h \
 	conform/checks-block-size.c \
+	conform/checks-commands.c \
+	conform/checks-errors.c \
 	conform/checks-export-name.c \
+	conform/checks-flow.c \
 	conform/checks-handshake.c \
 	conform/checks-info.c \
 	conform/checks-info-syntax.c \
 	conform/checks-list.c \
+	conform/checks-read.c \
+	conform/checks-several.c \
+	conform/checks-write.c \
 	conform/chunks.c \
 	conform/chunks.h \
 	conform/contexts.c \
