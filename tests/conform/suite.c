@@ -29,11 +29,18 @@ static const struct check *const groups[] = {
   info_syntax_checks,
   block_size_checks,
   list_checks,
+  meta_checks,
+  selection_checks,
+  meta_syntax_checks,
   read_checks,
   write_checks,
   error_checks,
   command_checks,
   flow_checks,
+  structured_checks,
+  chunk_checks,
+  block_status_checks,
+  extent_checks,
   several_checks, /* Last: they are the hardest to survive. */
 };
 

@@ -11,16 +11,23 @@ conform_blobpager_nbd_conform_SOURCES = \
 	conform/check.c \
 	conform/check.h \
 	conform/checks-block-size.c \
+	conform/checks-block-status.c \
+	conform/checks-chunks.c \
 	conform/checks-commands.c \
 	conform/checks-errors.c \
 	conform/checks-export-name.c \
+	conform/checks-extents.c \
 	conform/checks-flow.c \
 	conform/checks-handshake.c \
 	conform/checks-info.c \
 	conform/checks-info-syntax.c \
 	conform/checks-list.c \
+	conform/checks-meta.c \
+	conform/checks-meta-syntax.c \
 	conform/checks-read.c \
+	conform/checks-selection.c \
 	conform/checks-several.c \
+	conform/checks-structured.c \
 	conform/checks-write.c \
 	conform/chunks.c \
 	conform/chunks.h \
@@ -30,6 +37,8 @@ conform_blobpager_nbd_conform_SOURCES = \
 	conform/data.h \
 	conform/dial.c \
 	conform/dial.h \
+	conform/extents.c \
+	conform/extents.h \
 	conform/info.c \
 	conform/info.h \
 	conform/main.c \
