@@ -64,6 +64,7 @@ extern const struct check error_checks[];
 extern const struct check command_checks[];
 extern const struct check flow_checks[];
 extern const struct check several_checks[];
+extern const struct check tls_checks[];
 
 /* The exit status of a check's process. */
 enum check_result {

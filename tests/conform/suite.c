@@ -41,6 +41,7 @@ static const struct check *const groups[] = {
   chunk_checks,
   block_status_checks,
   extent_checks,
+  tls_checks,
   several_checks, /* Last: they are the hardest to survive. */
 };
 

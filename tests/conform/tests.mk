@@ -28,6 +28,7 @@ conform_blobpager_nbd_conform_SOURCES = \
 	conform/checks-selection.c \
 	conform/checks-several.c \
 	conform/checks-structured.c \
+	conform/checks-tls.c \
 	conform/checks-write.c \
 	conform/chunks.c \
 	conform/chunks.h \
