@@ -34,7 +34,7 @@ check_pod ()
     podchecker "$page" > /dev/null 2>&1 || podchecker "$page" 2>&1
   done
   for page in blobpager blobpagerd nbdkit-blobpager-plugin blobpager-store \
-    blobpager-profile blobpager-session; do
+    blobpager-profile blobpager-session blobpager-nbd-conform; do
     [ -e "$man/$page.pod" ] || echo "no page $page"
     grep -qE "^	$page \\\\\$" "$man/Makefile.am" ||
       echo "man/Makefile.am: $page is not installed"
@@ -78,6 +78,21 @@ check_blobpager ()
   done
 }
 
+# The options, and the groups that the names of checks begin with.
+check_conform ()
+{
+  local long
+  long=$(blobpager-nbd-conform --long-options)
+  same "blobpager-nbd-conform" "$long" \
+    "$(items blobpager-nbd-conform '--[a-z][a-z-]*')"
+  same "synopsis of blobpager-nbd-conform" "$long" \
+    "$(grep -oE -- '--[a-z][a-z-]*' "$man/synopsis-blobpager-nbd-conform.txt")"
+  same "groups of checks" \
+    "$(blobpager-nbd-conform --list | sed -nE 's|^([a-z-]+)/.*|\1|p')" \
+    "$(sed -n '/^=head1 CHECKS/,/^=head1 TLS/p' \
+         "$man/blobpager-nbd-conform.pod" | sed -n 's/^=item //p')"
+}
+
 check_plugin ()
 {
   same "plugin" \
@@ -87,5 +102,6 @@ check_plugin ()
        sed 's/.*<//; s/=//')"
 }
 
-found=$(check_pod; check_blobpagerd; check_blobpager; check_plugin)
+found=$(check_pod; check_blobpagerd; check_blobpager; check_plugin;
+  check_conform)
 [ -z "$found" ] || { echo "$found"; exit 1; }

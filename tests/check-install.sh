@@ -14,9 +14,11 @@ installed ()
 }
 
 installed /bin/blobpager
+installed /bin/blobpager-nbd-conform
 installed /sbin/blobpagerd
 installed /nbdkit/plugins/nbdkit-blobpager-plugin.so
-for page in man1/blobpager.1 man1/nbdkit-blobpager-plugin.1 \
+for page in man1/blobpager.1 man1/blobpager-nbd-conform.1 \
+  man1/nbdkit-blobpager-plugin.1 \
   man5/blobpager-profile.5 man5/blobpager-store.5 \
   man7/blobpager-session.7 man8/blobpagerd.8; do
   installed "/$page"
