@@ -23,7 +23,7 @@ test_packages=(
   libcriterion-dev valgrind openssl xxd procps shellcheck
   fuse3 mount util-linux
   qemu-block-extra qemu-system-common
-  python3-libnbd fio nbd-client xz-utils
+  python3-libnbd fio nbd-client nbd-server xz-utils
 )
 
 packages=("${build_packages[@]}")

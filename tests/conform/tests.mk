@@ -84,3 +84,15 @@ conform/synopsis.c: $(conform_synopsis)
 	} > $@-t && mv $@-t $@
 
 CLEANFILES += conform/synopsis.c conform/synopsis.c-t
+
+# Shell tests: what the suite says of servers, and how it is used.
+conform_scripts = \
+	conform/test-conform-blobpagerd.sh \
+	conform/test-conform-nbd-server.sh \
+	conform/test-conform-nbdkit.sh \
+	conform/test-conform-qemu-nbd.sh \
+	conform/test-conform-usage.sh \
+	$(NULL)
+
+TESTS += $(conform_scripts)
+EXTRA_DIST += conform/functions.sh $(conform_scripts)
