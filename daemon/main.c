@@ -7,6 +7,7 @@
  *
  *   signals   blocked in every thread; taken here, one at a time
  *   control   the control socket is ours
+ *   tls       certificates and keys are read
  *   store     there, and a store (--store only): a clear error, early
  *   driver    the captive nbdkit or --driver, lanes, verifier
  *   pager     cache, exports, reads
@@ -35,6 +36,8 @@
 
 #include "daemon/control/control.h"
 #include "daemon/front/front.h"
+#include "daemon/front/listener.h"
+#include "daemon/front/tls.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/pager/driver.h"
@@ -58,8 +61,23 @@ struct daemon {
   struct pager *pager;
   struct profiles *profiles;
   struct control *control;
+  struct tls_server *tls; /* NULL: there are no credentials. */
   struct front *front;
 };
+
+/* Clients that come from now on meet the certificates and keys of now. */
+static void
+reload_tls (const struct daemon *daemon)
+{
+  struct bp_error err;
+
+  if (daemon->tls == NULL)
+    return;
+  if (tls_server_reload (daemon->tls, &err) == 0)
+    log_info ("SIGHUP: certificates and keys are read again");
+  else
+    log_error ("%s; going on with what was read before", err.msg);
+}
 
 /* Heed what signals say.  Returns true if it is to end. */
 static bool
@@ -71,6 +89,7 @@ heed_signals (struct daemon *daemon)
     log_info ("SIGHUP: exports opened from now on look their tags up "
               "afresh");
     pager_forget_tags (daemon->pager);
+    reload_tls (daemon);
   }
   if (sig != 0)
     log_info ("%s: stopping", sig == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -108,6 +127,25 @@ static void
 stop_signals (struct daemon *daemon)
 {
   signals_done (&daemon->signals);
+}
+
+static int
+start_tls (struct daemon *daemon, struct bp_error *err)
+{
+  return tls_server_new (&daemon->tls, &daemon->options.tls, err);
+}
+
+/* Instead of opening them. */
+static int
+check_listeners (struct daemon *daemon, struct bp_error *err)
+{
+  return listeners_check (&daemon->options, err);
+}
+
+static void
+stop_tls (struct daemon *daemon)
+{
+  tls_server_free (daemon->tls);
 }
 
 /* The captive nbdkit would say the same, but again and again. */
@@ -203,8 +241,8 @@ stop_requests (struct daemon *daemon)
 static int
 start_front (struct daemon *daemon, struct bp_error *err)
 {
-  return front_new (&daemon->front, &daemon->options, daemon->pager, NULL,
-                    err);
+  return front_new (&daemon->front, &daemon->options, daemon->pager,
+                    daemon->tls, err);
 }
 
 static void
@@ -281,6 +319,7 @@ struct stage {
 static const struct stage serve_stages[] = {
   { start_signals,  stop_signals },
   { start_control,  stop_control },
+  { start_tls,      stop_tls },
   { check_store,    NULL },
   { start_driver,   stop_driver },
   { start_pager,    stop_pager },
@@ -294,6 +333,8 @@ static const struct stage serve_stages[] = {
 
 static const struct stage check_stages[] = {
   { start_signals,  stop_signals },
+  { check_listeners, NULL },
+  { start_tls,      stop_tls },
   { check_store,    NULL },
   { start_driver,   stop_driver },
   { start_session,  NULL },

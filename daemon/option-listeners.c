@@ -197,6 +197,23 @@ set_allow_export (struct options *options, const char *value,
   return 0;
 }
 
+int
+set_tls (struct options *options, const char *value, struct bp_error *err)
+{
+  enum tls_mode *mode = &current_settings (options)->tls;
+
+  if (strcmp (value, "require") == 0)
+    *mode = TLS_REQUIRE;
+  else if (strcmp (value, "on") == 0)
+    *mode = TLS_ON;
+  else if (strcmp (value, "off") == 0)
+    *mode = TLS_OFF;
+  else
+    return bp_error_set (err, -EINVAL,
+                         "'%.80s' is none of require, on, off", value);
+  return 0;
+}
+
 static bool
 is_word (const char *text, size_t len, const char *word)
 {

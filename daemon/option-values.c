@@ -6,9 +6,13 @@
  */
 #include <config.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/log.h"
 #include "daemon/options.h"
@@ -142,6 +146,44 @@ set_sha256 (struct options *options, const char *value,
 }
 
 int
+set_tls_certificates (struct options *options, const char *value,
+                      struct bp_error *err)
+{
+  (void) err;
+  options->tls.certificates = value;
+  return *value == '\0' ? -EINVAL : 0;
+}
+
+int
+set_tls_psk (struct options *options, const char *value,
+             struct bp_error *err)
+{
+  (void) err;
+  options->tls.psk = value;
+  return *value == '\0' ? -EINVAL : 0;
+}
+
+int
+set_tls_verify_peer (struct options *options, const char *value,
+                     struct bp_error *err)
+{
+  (void) value;
+  (void) err;
+  options->tls.verify_peer = true;
+  return 0;
+}
+
+int
+set_insecure (struct options *options, const char *value,
+              struct bp_error *err)
+{
+  (void) value;
+  (void) err;
+  options->is_insecure = true;
+  return 0;
+}
+
+int
 set_check (struct options *options, const char *value, struct bp_error *err)
 {
   (void) value;
@@ -201,6 +243,55 @@ set_driver (struct options *options, const char *value, struct bp_error *err)
                          (int) MIN (len, 80), export);
   options->driver_uri = value;
   return 0;
+}
+
+/* The host of the authority of an NBD URI, [USER@]HOST[:PORT], cut to what
+ * fits.
+ */
+static void
+copy_host (const char *authority, char *host, size_t len)
+{
+  const char *end = authority + strcspn (authority, "/?#");
+  const char *at = memrchr (authority, '@', (size_t) (end - authority));
+  const char *start = at ? at + 1 : authority;
+  size_t n;
+
+  if (*start == '[')
+    n = strcspn (++start, "]/?#");
+  else
+    n = strcspn (start, ":/?#");
+  snprintf (host, len, "%.*s", (int) MIN (n, len), start);
+}
+
+/* Names are not looked up, since they may mean another host tomorrow. */
+static bool
+is_this_host (const char *host)
+{
+  struct in6_addr in6;
+  struct in_addr in4;
+
+  if (inet_pton (AF_INET, host, &in4) == 1)
+    return ntohl (in4.s_addr) >> 24 == IN_LOOPBACKNET;
+  if (inet_pton (AF_INET6, host, &in6) == 1)
+    return IN6_IS_ADDR_LOOPBACK (&in6);
+  return *host == '\0' || strcasecmp (host, "localhost") == 0;
+}
+
+int
+check_driver (const struct options *options, struct bp_error *err)
+{
+  const char *uri = options->driver_uri;
+  char host[256];
+
+  if (uri == NULL || options->is_insecure || strncmp (uri, "nbd://", 6) != 0)
+    return 0;
+  copy_host (uri + 6, host, sizeof host);
+  if (is_this_host (host))
+    return 0;
+  return bp_error_set (err, -EINVAL,
+                       "'%.80s' is another host: use nbds:// for TLS, or "
+                       "--insecure for plain text",
+                       host);
 }
 
 /* TAG=ROOT */

@@ -72,6 +72,21 @@ static const struct option_row rows[] = {
   { "allow", "WHAT",
     "of list,blob,residency, or none: what clients may do [unix: all]",
     set_allow },
+  { "tls", "require|on|off",
+    "whether clients must, may or cannot use TLS [TCP to others: require]",
+    set_tls },
+  { "tls-certificates", "DIR",
+    "server-cert.pem and server-key.pem for TLS",
+    set_tls_certificates },
+  { "tls-verify-peer", NULL,
+    "clients need a certificate that DIR/ca-cert.pem has issued",
+    set_tls_verify_peer },
+  { "tls-psk", "FILE",
+    "pre-shared keys for TLS, as psktool writes them",
+    set_tls_psk },
+  { "insecure", NULL,
+    "allow plain text over the network, from clients and to the driver",
+    set_insecure },
   { "control", "PATH",
     "the control socket, for blobpager status and blobpager profile",
     set_control },
@@ -214,11 +229,17 @@ parse_option (struct options *options, const char *arg, const char *next)
 static void
 complete_options (struct options *options)
 {
+  struct bp_error err;
+
   if ((options->store != NULL) == (options->driver_uri != NULL))
     usage_error ("exactly one of --store and --driver is needed");
   options->nr_systemd_fds = systemd_take_fds ();
   if (options->nr_listens == 0 && options->nr_systemd_fds == 0)
     usage_error ("--listen is needed: nobody could connect");
+  if (check_driver (options, &err) < 0)
+    usage_error ("--driver: %s", err.msg);
+  if (options->tls.verify_peer && options->tls.certificates == NULL)
+    usage_error ("--tls-verify-peer needs --tls-certificates");
   if (options->control == NULL) {
     options->control = control_default_path ();
     options->control_is_default = true;

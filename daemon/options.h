@@ -13,6 +13,7 @@
 #include "lib/merkle.h"
 #include "lib/sha256.h"
 #include "daemon/front/policy.h"
+#include "daemon/front/tls-config.h"
 
 /* One --listen. */
 struct listen_option {
@@ -44,6 +45,8 @@ struct options {
 
   unsigned nr_systemd_fds; /* Listening sockets from systemd, descriptors
                               3, 4, …; 0 if there are none. */
+  struct tls_config tls;
+  bool is_insecure;        /* --insecure. */
   const char *control;     /* Path of the control socket. */
   bool control_is_default; /* Its directory is made if it is absent. */
   uint64_t cache_bytes;    /* --cache-size. */
@@ -96,9 +99,14 @@ void *options_grow (void *array, size_t count, size_t size);
 option_setter set_listen;
 option_setter set_allow_export;
 option_setter set_allow;
+option_setter set_tls;
 
 option_setter set_store;
 option_setter set_driver;
+option_setter set_tls_certificates;
+option_setter set_tls_psk;
+option_setter set_tls_verify_peer;
+option_setter set_insecure;
 option_setter set_control;
 option_setter set_cache_size;
 option_setter set_profile;
@@ -111,5 +119,8 @@ option_setter set_pin;
 option_setter set_pidfile;
 option_setter set_check;
 option_setter set_verbose;
+
+/* Of OPTIONS that are complete: may plain text go to this driver? */
+int check_driver (const struct options *options, struct bp_error *err);
 
 #endif /* BP_OPTIONS_H */

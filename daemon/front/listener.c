@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* Opening the sockets to listen on: Unix, TCP on every address that a
- * name has, and what systemd opened for us.
+ * name has, and what systemd opened for us; and deciding what the clients
+ * of each may do.
  */
 #include <config.h>
 
@@ -9,11 +10,15 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/range.h"
+#include "daemon/log.h"
 #include "daemon/front/listener.h"
 #include "daemon/options.h"
 #include "daemon/systemd.h"
@@ -126,9 +131,10 @@ listen_addresses (struct listeners *listeners,
   return listeners->count > before ? 0 : r;
 }
 
+/* The addresses of a TCP listener; freed with freeaddrinfo. */
 static int
-listen_tcp (struct listeners *listeners, const struct listen_option *option,
-            struct bp_error *err)
+find_addresses (struct addrinfo **ret_addresses,
+                const struct listen_option *option, struct bp_error *err)
 {
   const struct addrinfo hints = {
     .ai_flags = AI_PASSIVE,
@@ -136,14 +142,25 @@ listen_tcp (struct listeners *listeners, const struct listen_option *option,
     .ai_socktype = SOCK_STREAM,
   };
   const char *host = option->host ? option->host : "";
+  const int r = getaddrinfo (host[0] != '\0' ? host : NULL, option->port,
+                             &hints, ret_addresses);
+
+  if (r == 0)
+    return 0;
+  return bp_error_set (err, -EADDRNOTAVAIL, "listen: tcp:%s:%s: %s", host,
+                       option->port, gai_strerror (r));
+}
+
+static int
+listen_tcp (struct listeners *listeners, const struct listen_option *option,
+            struct bp_error *err)
+{
   struct addrinfo *addresses;
   int r;
 
-  r = getaddrinfo (host[0] != '\0' ? host : NULL, option->port, &hints,
-                   &addresses);
-  if (r != 0)
-    return bp_error_set (err, -EADDRNOTAVAIL, "listen: tcp:%s:%s: %s", host,
-                         option->port, gai_strerror (r));
+  r = find_addresses (&addresses, option, err);
+  if (r < 0)
+    return r;
   r = listen_addresses (listeners, addresses, option, err);
   freeaddrinfo (addresses);
   return r;
@@ -168,33 +185,117 @@ adopt (struct listeners *listeners, int fd, struct bp_error *err)
   return add_listener (listeners, &listener, err);
 }
 
-/* The policy of the listeners from number FROM on. */
-static void
-set_policies (struct listeners *listeners, size_t from,
-              const struct client_settings *own,
-              const struct client_settings *defaults)
+/* ---- Policies ---- */
+
+static const struct client_settings nothing_said;
+
+/* What the option or, without one, systemd calls a listener. */
+struct listener_name {
+  char text[128];
+};
+
+static struct listener_name
+name_option (const struct listen_option *option)
 {
+  const char *host = option->host ? option->host : "";
+  struct listener_name name;
+
+  if (option->path)
+    snprintf (name.text, sizeof name.text, "unix:%s", option->path);
+  else
+    snprintf (name.text, sizeof name.text,
+              strchr (host, ':') ? "tcp:[%s]:%s" : "tcp:%s:%s", host,
+              option->port);
+  return name;
+}
+
+/* Decide about TLS, and see that it can be done. */
+static int
+settle_tls (struct client_policy *policy, const char *name,
+            enum listener_reach reach, const struct options *options,
+            struct bp_error *err)
+{
+  const bool has_credentials = tls_config_has_credentials (&options->tls);
+  const bool is_said = policy->tls != TLS_UNSAID;
+
+  if (!is_said)
+    policy->tls =
+      tls_mode_default (reach, has_credentials, options->is_insecure);
+  if (policy->tls != TLS_OFF && !has_credentials)
+    return bp_error_set (err, -EINVAL,
+                         is_said ? "listen: %s: TLS needs --tls-certificates "
+                                   "or --tls-psk"
+                                 : "listen: %s: other hosts can connect: give "
+                                   "--tls-certificates or --tls-psk, or "
+                                   "--insecure to serve them in plain text",
+                         name);
+  if (policy->tls != TLS_REQUIRE && reach == REACH_NETWORK)
+    log_warn ("listen: %s: clients of other hosts may read in plain text",
+              name);
+  return 0;
+}
+
+/* The policy of a listener called NAME. */
+static int
+make_policy (struct client_policy *ret_policy, const char *name,
+             const struct client_settings *own, enum listener_reach reach,
+             const struct options *options, struct bp_error *err)
+{
+  *ret_policy = client_policy_resolve (own, &options->clients, reach);
+  return settle_tls (ret_policy, name, reach, options, err);
+}
+
+/* All addresses of a name have one policy: that of the worst. */
+static int
+set_policies (struct listeners *listeners, size_t from,
+              const struct listen_option *option,
+              const struct options *options, struct bp_error *err)
+{
+  const struct listener_name name = name_option (option);
+  enum listener_reach reach = REACH_UNIX;
+  struct client_policy policy;
   size_t i;
+  int r;
 
   for (i = from; i < listeners->count; i++)
-    listeners->list[i].policy = client_policy_resolve (
-      own, defaults, find_reach (listeners->list[i].fd));
+    reach = MAX (reach, find_reach (listeners->list[i].fd));
+  r = make_policy (&policy, name.text, &option->clients, reach, options,
+                   err);
+  for (i = from; i < listeners->count; i++)
+    listeners->list[i].policy = policy;
+  return r;
 }
+
+static int
+make_systemd_policy (struct client_policy *ret_policy, int fd,
+                     const struct options *options, struct bp_error *err)
+{
+  struct listener_name name;
+
+  snprintf (name.text, sizeof name.text, "descriptor %d from systemd", fd);
+  return make_policy (ret_policy, name.text, &nothing_said, find_reach (fd),
+                      options, err);
+}
+
+/* ---- All of them ---- */
 
 static int
 adopt_from_systemd (struct listeners *listeners,
                     const struct options *options, struct bp_error *err)
 {
-  const struct client_settings nothing = { 0 };
-  unsigned fd;
+  unsigned i;
   int r;
 
-  for (fd = 0; fd < options->nr_systemd_fds; fd++) {
-    r = adopt (listeners, SYSTEMD_FIRST_FD + (int) fd, err);
+  for (i = 0; i < options->nr_systemd_fds; i++) {
+    const int fd = SYSTEMD_FIRST_FD + (int) i;
+
+    r = adopt (listeners, fd, err);
+    if (r == 0)
+      r = make_systemd_policy (&listeners->list[i].policy, fd, options,
+                               err);
     if (r < 0)
       return r;
   }
-  set_policies (listeners, 0, &nothing, &options->clients);
   return 0;
 }
 
@@ -213,10 +314,50 @@ listeners_open (struct listeners *listeners, const struct options *options,
     before = listeners->count;
     r = option->path ? listen_unix (listeners, option, err)
                      : listen_tcp (listeners, option, err);
-    set_policies (listeners, before, &option->clients, &options->clients);
+    if (r == 0)
+      r = set_policies (listeners, before, option, options, err);
   }
   if (r < 0)
     listeners_close (listeners);
+  return r;
+}
+
+/* What opening it would say of its policy. */
+static int
+check_option (const struct listen_option *option,
+              const struct options *options, struct bp_error *err)
+{
+  const struct listener_name name = name_option (option);
+  enum listener_reach reach = option->path ? REACH_UNIX : REACH_LOOPBACK;
+  struct addrinfo *addresses = NULL;
+  const struct addrinfo *ai;
+  struct client_policy policy;
+  int r;
+
+  r = option->path ? 0 : find_addresses (&addresses, option, err);
+  if (r < 0)
+    return r;
+  for (ai = addresses; ai; ai = ai->ai_next)
+    if (!is_loopback (ai->ai_addr))
+      reach = REACH_NETWORK;
+  if (addresses)
+    freeaddrinfo (addresses);
+  return make_policy (&policy, name.text, &option->clients, reach, options,
+                      err);
+}
+
+int
+listeners_check (const struct options *options, struct bp_error *err)
+{
+  struct client_policy policy;
+  size_t i;
+  int r = 0;
+
+  for (i = 0; i < options->nr_systemd_fds && r == 0; i++)
+    r = make_systemd_policy (&policy, SYSTEMD_FIRST_FD + (int) i, options,
+                             err);
+  for (i = 0; i < options->nr_listens && r == 0; i++)
+    r = check_option (&options->listens[i], options, err);
   return r;
 }
 

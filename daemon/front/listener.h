@@ -29,6 +29,11 @@ struct listeners {
 int listeners_open (struct listeners *listeners,
                     const struct options *options, struct bp_error *err);
 
+/* Say what listeners_open would say about who may connect and how, without
+ * opening anything.
+ */
+int listeners_check (const struct options *options, struct bp_error *err);
+
 /* Close them and remove their paths. */
 void listeners_close (struct listeners *listeners);
 

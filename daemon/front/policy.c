@@ -30,6 +30,15 @@ client_policy_resolve (const struct client_settings *own,
   };
 }
 
+enum tls_mode
+tls_mode_default (enum listener_reach reach, bool has_credentials,
+                  bool is_insecure)
+{
+  if (reach == REACH_NETWORK && (has_credentials || !is_insecure))
+    return TLS_REQUIRE;
+  return has_credentials ? TLS_ON : TLS_OFF;
+}
+
 /* Does NAME match GLOB, whose wildcards match neither '/' nor '@'? */
 static bool
 matches (const char *glob, const char *name)

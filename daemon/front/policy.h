@@ -43,7 +43,7 @@ struct client_settings {
   bool may_see_residency;
 };
 
-/* Where the clients of a listener come from. */
+/* Where the clients of a listener come from; the worst is the last. */
 enum listener_reach {
   REACH_UNIX,     /* Whoever may open the socket. */
   REACH_LOOPBACK, /* Whoever is on this host. */
@@ -58,6 +58,13 @@ struct client_policy
 client_policy_resolve (const struct client_settings *own,
                        const struct client_settings *defaults,
                        enum listener_reach reach);
+
+/* What is done on a listener of REACH if no option says: plain text does
+ * not go over the network unless the operator IS_INSECURE, and with
+ * credentials not even then.
+ */
+enum tls_mode tls_mode_default (enum listener_reach reach,
+                                bool has_credentials, bool is_insecure);
 
 /* May a client open the export NAME?  The empty name is not decided here
  * but by the tag that it stands for.

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509.h>
 
 #include "lib/base/cleanup.h"
@@ -50,25 +49,39 @@ find_file (struct path *path, const struct tls_config *config,
 static int
 refuse_file (const struct path *path, struct bp_error *err)
 {
-  const unsigned long error = ERR_peek_error ();
-  const char *why = ERR_reason_error_string (error);
+  const char *why = ERR_reason_error_string (ERR_peek_error ());
 
   ERR_clear_error ();
-  if (ERR_GET_LIB (error) == ERR_LIB_PEM &&
-      ERR_GET_REASON (error) == PEM_R_BAD_PASSWORD_READ)
-    why = "encrypted, and nobody is asked for its passphrase";
   return bp_error_set (err, -EINVAL, "%s: %s", path->text,
                        why ? why : "no certificate or key");
 }
 
+/* Called for a key that needs a passphrase: nobody is there to ask. */
 static int
-no_passphrase (char *buf, int size, int is_written, void *opaque)
+refuse_passphrase (char *buf, int size, int is_written, void *opaque)
 {
+  bool *was_asked = opaque;
+
   (void) buf;
   (void) size;
   (void) is_written;
-  (void) opaque;
+  *was_asked = true;
   return -1;
+}
+
+/* SSL_CTX_use_PrivateKey_file. */
+static int
+use_key (SSL_CTX *context, const char *path, bool *ret_is_encrypted)
+{
+  int r;
+
+  *ret_is_encrypted = false;
+  SSL_CTX_set_default_passwd_cb (context, refuse_passphrase);
+  SSL_CTX_set_default_passwd_cb_userdata (context, ret_is_encrypted);
+  r = SSL_CTX_use_PrivateKey_file (context, path, SSL_FILETYPE_PEM);
+  SSL_CTX_set_default_passwd_cb (context, NULL);
+  SSL_CTX_set_default_passwd_cb_userdata (context, NULL);
+  return r;
 }
 
 /* Old certificates are refused by clients only, and only they say so. */
@@ -102,14 +115,19 @@ load_key (SSL_CTX *context, const struct tls_config *config,
           struct bp_error *err)
 {
   struct path path;
+  bool is_encrypted;
   int r;
 
   r = find_file (&path, config, "server-key.pem", err);
   if (r < 0)
     return r;
   tls_warn_if_exposed (path.text);
-  SSL_CTX_set_default_passwd_cb (context, no_passphrase);
-  r = SSL_CTX_use_PrivateKey_file (context, path.text, SSL_FILETYPE_PEM);
+  r = use_key (context, path.text, &is_encrypted);
+  if (is_encrypted) {
+    ERR_clear_error ();
+    return bp_error_set (err, -EINVAL, "%s: needs a passphrase; decrypt it",
+                         path.text);
+  }
   if (r != 1 && ERR_GET_LIB (ERR_peek_error ()) != ERR_LIB_X509)
     return refuse_file (&path, err);
   if (r != 1 || SSL_CTX_check_private_key (context) != 1) {

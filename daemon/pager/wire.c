@@ -289,6 +289,21 @@ await_server (struct wire *wire, const struct wire_wait *wait,
   return 0;
 }
 
+/* The server does not let us have the export.  libnbd has one code for
+ * "TLS is required" and for what no server without it says of GO.
+ */
+static int
+refused (struct wire *wire, const char *export,
+         const struct negotiation *negotiation, struct bp_error *err)
+{
+  if (negotiation->error == -ENOTSUP &&
+      nbd_get_tls_negotiated (wire->nbd) == 0)
+    return bp_error_set (err, -ENOENT,
+                         "the driver requires TLS: use nbds://");
+  return bp_error_set (err, -ENOENT, "the driver refuses export '%s'",
+                       strncmp (export, "session/", 8) ? export : "session/…");
+}
+
 static int
 open_export (struct wire *wire, const char *export,
              const struct wire_wait *wait, struct bp_error *err)
@@ -315,8 +330,7 @@ open_export (struct wire *wire, const char *export,
     return 0;
   if (has_ended (wire))
     return libnbd_error (err);
-  return bp_error_set (err, -ENOENT, "the driver refuses export '%s'",
-                       strncmp (export, "session/", 8) ? export : "session/…");
+  return refused (wire, export, &negotiation, err);
 }
 
 /* A peer that vanishes without a word is noticed by the kernel.  These do

@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	harness/profile-functions.sh \
 	harness/sanitizer-log.sh \
 	harness/store-fixture.h \
+	harness/tls-functions.sh \
 	$(NULL)
 
 # Reading vectors and making bytes: add it to a test's LDADD.

@@ -37,6 +37,11 @@ integration_scripts = \
 	integration/test-import-sparse.sh \
 	integration/test-store-commands.sh \
 	integration/test-store-manual.sh \
+	integration/test-tls.sh \
+	integration/test-tls-driver.sh \
+	integration/test-tls-files.sh \
+	integration/test-tls-policy.sh \
+	integration/test-tls-psk.sh \
 	integration/test-rule-1-start.sh \
 	integration/test-rule-10-automatic.sh \
 	integration/test-rule-11-counters.sh \

@@ -184,7 +184,11 @@ tcp_clients_are_served_by_name_and_by_wildcard (void)
   struct front_fixture fixture = { 0 };
   char port[8];
   struct listen_option listen = { .port = port };
-  const struct options options = { .listens = &listen, .nr_listens = 1 };
+  const struct options options = {
+    .listens = &listen,
+    .nr_listens = 1,
+    .is_insecure = true,
+  };
   struct bp_error err;
   size_t i;
   int fd;

@@ -230,7 +230,7 @@ Test (options, driver_export_may_only_be_the_session)
 
   for (size_t i = 0; i < ARRAY_LEN (good); i++) {
     CLEANUP_OPTIONS struct options options =
-      PARSE ("--driver", good[i], LISTEN);
+      PARSE ("--driver", good[i], LISTEN, "--insecure");
 
     cr_assert_str_eq (options.driver_uri, good[i]);
   }
@@ -403,4 +403,71 @@ Test (options, help_and_version_exit_0_and_help_names_every_option)
     cr_assert_not_null (strstr (text, name), "--help lacks %s", name);
   cr_assert_eq (parse_in_child (version, text, sizeof text), 0);
   cr_assert_str_eq (text, "blobpagerd " PACKAGE_VERSION "\n");
+}
+
+Test (options, plain_text_goes_to_a_driver_on_this_host_only)
+{
+  static const char *const here[] = {
+    "nbd://localhost", "nbd://LOCALHOST:10809/session", "nbd://",
+    "nbd:///session", "nbd://127.0.0.1", "nbd://127.9.9.9:1/?x=y",
+    "nbd://[::1]:10809", "nbd://me@localhost/", "nbd+unix:///?socket=/s",
+    "nbd+vsock://2/", "nbds://images.example.com",
+    "nbds://192.0.2.1/session?tls-verify-peer=true"
+  };
+  static const char *const elsewhere[][2] = {
+    { "nbd://images.example.com/session", "images.example.com" },
+    { "nbd://192.0.2.1:10809", "192.0.2.1" },
+    { "nbd://[2001:db8::1]:10809", "2001:db8::1" },
+    { "nbd://localhost.example.com", "localhost.example.com" },
+    { "nbd://localhost@images", "images" },
+    { "nbd://a@localhost@images", "images" },
+    { "nbd://128.0.0.1", "128.0.0.1" },
+    { "nbd://0.0.0.0", "0.0.0.0" },
+    { "nbd://2130706433", "2130706433" },
+    { "nbd://images?host=localhost", "images" },
+    { "nbd://images#@localhost", "images" },
+  };
+  char text[300];
+
+  for (size_t i = 0; i < ARRAY_LEN (here); i++) {
+    CLEANUP_OPTIONS struct options options =
+      PARSE ("--driver", here[i], LISTEN);
+
+    cr_assert_str_eq (options.driver_uri, here[i]);
+  }
+  for (size_t i = 0; i < ARRAY_LEN (elsewhere); i++) {
+    CLEANUP_OPTIONS struct options options =
+      PARSE ("--driver", elsewhere[i][0], LISTEN, "--insecure");
+
+    cr_assert (options.is_insecure);
+    snprintf (text, sizeof text,
+              "blobpagerd: --driver: '%s' is another host: use nbds:// for "
+              "TLS, or --insecure for plain text" SEE_HELP,
+              elsewhere[i][1]);
+    ASSERT_USAGE_ERROR (text, "--driver", elsewhere[i][0], LISTEN);
+  }
+}
+
+Test (options, tls_is_said_for_all_listeners_or_for_one)
+{
+  CLEANUP_OPTIONS struct options options =
+    PARSE ("--store=/s", "--tls=on", LISTEN, "--listen=tcp:localhost:1",
+           "--tls=require", "--listen=tcp:localhost:2", "--tls", "off",
+           "--tls-certificates=/c", "--tls-psk=/p", "--tls-verify-peer");
+
+  cr_assert_eq (options.clients.tls, TLS_ON);
+  cr_assert_eq (options.listens[0].clients.tls, TLS_UNSAID);
+  cr_assert_eq (options.listens[1].clients.tls, TLS_REQUIRE);
+  cr_assert_eq (options.listens[2].clients.tls, TLS_OFF);
+  cr_assert_str_eq (options.tls.certificates, "/c");
+  cr_assert_str_eq (options.tls.psk, "/p");
+  cr_assert (options.tls.verify_peer);
+  assert_refused ("--tls=yes");
+  assert_refused ("--tls=");
+  assert_refused ("--tls-certificates=");
+  assert_refused ("--tls-psk=");
+  ASSERT_USAGE_ERROR ("blobpagerd: --tls-verify-peer needs "
+                      "--tls-certificates" SEE_HELP,
+                      "--store=/s", LISTEN, "--tls-verify-peer",
+                      "--tls-psk=/p");
 }

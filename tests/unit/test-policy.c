@@ -156,3 +156,26 @@ Test (policy, a_listeners_own_settings_replace_those_for_all)
   cr_assert_eq (policy.tls, TLS_ON);
   cr_assert (policy_allows_export (&policy, "a"));
 }
+
+Test (policy, plain_text_goes_over_the_network_only_if_that_is_said)
+{
+  static const struct {
+    enum listener_reach reach;
+    bool has_credentials, is_insecure;
+    enum tls_mode wanted;
+  } cases[] = {
+    { REACH_UNIX, false, false, TLS_OFF },
+    { REACH_UNIX, true, false, TLS_ON },
+    { REACH_LOOPBACK, false, false, TLS_OFF },
+    { REACH_LOOPBACK, true, false, TLS_ON },
+    { REACH_NETWORK, false, false, TLS_REQUIRE },
+    { REACH_NETWORK, true, false, TLS_REQUIRE },
+    { REACH_NETWORK, false, true, TLS_OFF },
+    { REACH_NETWORK, true, true, TLS_REQUIRE },
+  };
+
+  for (size_t i = 0; i < ARRAY_LEN (cases); i++)
+    cr_assert_eq (tls_mode_default (cases[i].reach, cases[i].has_credentials,
+                                    cases[i].is_insecure),
+                  cases[i].wanted, "case %zu", i);
+}
