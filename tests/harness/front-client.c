@@ -31,6 +31,7 @@ fixture_start (struct front_fixture *fixture)
     .listens = &listen,
     .nr_listens = 1,
     .clients.tls = fixture->tls_mode,
+    .tls.psk = fixture->tls ? "read already" : NULL,
     .exit_when_idle = fixture->exit_when_idle,
   };
   struct bp_error err;
