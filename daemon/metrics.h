@@ -30,6 +30,7 @@
   X (verify_corrupt,       counter, "Windows whose digest did not match") \
   X (driver_reads,         counter, "Windows asked for in data reads") \
   X (driver_nodes,         counter, "Tree nodes asked for, of large blobs") \
+  X (driver_node_bytes,    counter, "Bytes of tree nodes received") \
   X (driver_bytes,         counter, "Bytes received in data reads") \
   X (driver_opens,         counter, "Blobs opened") \
   X (driver_errors,        counter, "Reads and requests that failed") \

@@ -94,8 +94,11 @@ step_answered (struct command *command, int error)
   struct tree_step *step = command->owner;
 
   lane_request_answered (step->attempt->lane);
-  attempt_note_answer (step->attempt,
-                       error < 0 ? error : check_reply (step));
+  if (error == 0)
+    error = check_reply (step);
+  if (error == 0)
+    METRIC_ADD (driver_node_bytes, node_len (step));
+  attempt_note_answer (step->attempt, error);
 }
 
 static void

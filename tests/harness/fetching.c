@@ -481,9 +481,14 @@ test_wait_retired (struct test_fetch *fetch)
 void
 test_expect (const struct test_fetch *fetch, int status)
 {
+  static const uint8_t zeros[BP_WINDOW_SIZE];
+
   CHECK_EQ (fetch->status, status);
   if (status == 0)
-    CHECK (memcmp (fetch->fetch.buf, fetch->blob->data + fetch->fetch.offset,
+    CHECK (memcmp (fetch->fetch.buf,
+                   fetch->blob->data
+                     ? fetch->blob->data + fetch->fetch.offset
+                     : zeros,
                    fetch->fetch.len) == 0);
 }
 

@@ -21,7 +21,7 @@
 struct test_blob {
   struct bp_root root;
   uint64_t size; /* Bytes. */
-  uint8_t *data; /* What it holds. */
+  uint8_t *data; /* What it holds; NULL: zeros. */
 };
 
 /* A directory of its own, removed by test_store_done. */
@@ -39,6 +39,13 @@ void test_store_init (struct test_store *store);
 void test_store_add (struct test_store *store, size_t count, uint64_t size,
                      uint64_t seed);
 void test_store_done (struct test_store *store);
+
+/* A blob of SIZE bytes, all zeros, of which only the windows under the same
+ * node 0 as the one at OFFSET can be verified.  Its pack is a sparse file.
+ * STORE must have other blobs.
+ */
+void test_store_add_vast (struct test_store *store, uint64_t size,
+                          uint64_t offset);
 
 /* A captive driver on STORE that has a session. */
 struct driver *test_driver (const struct test_store *store,

@@ -97,6 +97,7 @@ noinst_LTLIBRARIES += harness/libfetching.la
 harness_libfetching_la_SOURCES = \
 	harness/fetching.c \
 	harness/fetching.h \
+	harness/vast-blob.c \
 	$(NULL)
 
 # For shell tests: what of an export can be read.

@@ -15,6 +15,7 @@ enum {
   RTT_MS = 300,
   NR_BLOBS = 64,
 };
+#define GIB (UINT64_C (1) << 30)
 
 static struct test_store store;
 static struct fetcher *fetcher;
@@ -45,6 +46,17 @@ a_window_of_a_large_blob_comes_with_its_nodes_in_one_round_trip (void)
 
   CHECK_EQ (test_fetch_one (fetcher, &store.blobs[NR_BLOBS],
                             17 * BP_WINDOW_SIZE, NULL),
+            0);
+  expect_one_round_trip (start);
+}
+
+static void
+a_window_of_100_gib_comes_with_its_nodes_in_one_round_trip (void)
+{
+  const uint64_t start = now_ns ();
+
+  CHECK_EQ (test_fetch_one (fetcher, &store.blobs[NR_BLOBS + 2], 50 * GIB,
+                            NULL),
             0);
   expect_one_round_trip (start);
 }
@@ -80,6 +92,7 @@ main (void)
   test_store_init (&store);
   test_store_add (&store, NR_BLOBS, 30000, 1);
   test_store_add (&store, 2, 40 * BP_WINDOW_SIZE, 2);
+  test_store_add_vast (&store, 100 * GIB, 50 * GIB);
   nbdkit = test_nbdkit_start (&store, NULL, NULL);
   lagsim = test_lagsim_start (&store, RTT_MS);
   driver = test_driver_at (&store, "far", 20);
@@ -91,6 +104,7 @@ main (void)
 
   RUN (sixty_four_blobs_are_opened_and_read_in_one_round_trip);
   RUN (a_window_of_a_large_blob_comes_with_its_nodes_in_one_round_trip);
+  RUN (a_window_of_100_gib_comes_with_its_nodes_in_one_round_trip);
   RUN (who_comes_while_a_blob_is_being_opened_rides_behind_the_open);
 
   driver_free (driver);

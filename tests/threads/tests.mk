@@ -25,6 +25,7 @@ thread_programs = \
 	threads/test-fetcher-loss \
 	threads/test-fetcher-reads \
 	threads/test-fetcher-requests \
+	threads/test-fetcher-vast \
 	threads/test-front-block-status \
 	threads/test-front-clients \
 	threads/test-front-contexts \
@@ -108,6 +109,8 @@ threads_test_fetcher_reads_SOURCES = threads/test-fetcher-reads.c
 threads_test_fetcher_reads_LDADD = harness/libfetching.la $(LDADD)
 threads_test_fetcher_requests_SOURCES = threads/test-fetcher-requests.c
 threads_test_fetcher_requests_LDADD = harness/libfetching.la $(LDADD)
+threads_test_fetcher_vast_SOURCES = threads/test-fetcher-vast.c
+threads_test_fetcher_vast_LDADD = harness/libfetching.la $(LDADD)
 
 # Parts of the plugin, over a stub of nbdkit.
 threads_test_lane_SOURCES = \
