@@ -58,6 +58,7 @@ init_tables (struct cache *cache)
     return -ENOMEM;
 
   cache_charge (cache, sizeof *cache + buckets * sizeof (void *) +
+                         fetcher_table_bytes (cache->fetcher) +
                          ghost_table_bytes (&cache->ghosts) +
                          arena_table_bytes (cache->arena));
   return 0;

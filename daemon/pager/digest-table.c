@@ -43,6 +43,12 @@ digest_table_done (struct digest_table *table)
   free (table->entries);
 }
 
+uint64_t
+digest_table_bytes (void)
+{
+  return NR_SETS * SET_ENTRIES * sizeof (struct digest_entry);
+}
+
 static struct digest_entry *
 set_of (const struct digest_table *table, const struct bp_root *root,
         uint64_t offset)

@@ -28,6 +28,8 @@ struct digest_table {
 /* Returns 0 or -ENOMEM. */
 int digest_table_init (struct digest_table *table);
 void digest_table_done (struct digest_table *table);
+/* Of memory, for the budget. */
+uint64_t digest_table_bytes (void);
 
 /* The digest of the window at OFFSET of ROOT.  False: not known. */
 bool digest_table_find (const struct digest_table *table,

@@ -162,6 +162,13 @@ fetcher_blob_evicted (struct fetcher *fetcher, const struct bp_root *root)
 }
 
 uint64_t
+fetcher_table_bytes (const struct fetcher *fetcher)
+{
+  (void) fetcher;
+  return digest_table_bytes ();
+}
+
+uint64_t
 fetcher_windows_sent (struct fetcher *fetcher)
 {
   return atomic_load_explicit (&fetcher->windows_sent, memory_order_relaxed);

@@ -133,6 +133,9 @@ void fetcher_open_blobs (struct fetcher *fetcher,
 void fetcher_blob_evicted (struct fetcher *fetcher,
                            const struct bp_root *root);
 
+/* Bytes of the tables that it has from its start, for the budget. */
+uint64_t fetcher_table_bytes (const struct fetcher *fetcher);
+
 /* Windows put on the wire in data reads since the program started, over
  * all lanes, retries included.
  */

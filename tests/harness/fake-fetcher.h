@@ -58,6 +58,8 @@ size_t fake_promotions (struct driver *driver);
 size_t fake_evicted (struct driver *driver, const struct bp_root *root);
 /* The I'th fetch that was submitted. */
 struct bp_root fake_submitted (struct driver *driver, size_t i);
+/* What fetcher_table_bytes says; 0 at first. */
+extern uint64_t fake_table_bytes;
 /* Wait until COUNT users are made and not freed. */
 void fake_wait_users (struct driver *driver, int count);
 

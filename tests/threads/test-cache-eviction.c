@@ -310,6 +310,27 @@ the_fetcher_hears_of_a_blob_whose_last_window_has_gone (void)
   free (bytes);
 }
 
+/* What a pager uses that has done nothing. */
+static uint64_t
+used_at_first (uint64_t table_bytes)
+{
+  struct fixture f;
+  uint64_t used;
+
+  fake_table_bytes = table_bytes;
+  fixture_init (&f, 16 * MIB);
+  used = METRIC_GET (cache_used_bytes);
+  fixture_done (&f);
+  fake_table_bytes = 0;
+  return used;
+}
+
+static void
+tables_of_the_fetcher_are_charged_to_the_budget (void)
+{
+  CHECK_EQ (used_at_first (MIB), used_at_first (0) + MIB);
+}
+
 static void
 nothing_is_left_in_use_when_all_is_over (void)
 {
@@ -328,6 +349,7 @@ main (void)
   RUN (a_read_of_half_the_budget_is_served);
   RUN (a_large_read_of_the_smallest_segments_is_served);
   RUN (the_fetcher_hears_of_a_blob_whose_last_window_has_gone);
+  RUN (tables_of_the_fetcher_are_charged_to_the_budget);
   RUN (nothing_is_left_in_use_when_all_is_over);
   return 0;
 }
