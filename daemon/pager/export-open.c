@@ -370,11 +370,13 @@ int
 export_resolve (struct pager *pager, const char *name,
                 struct export **ret_export, struct bp_error *err)
 {
-  struct export *export = calloc (1, sizeof *export);
+  struct export *export =
+    aligned_alloc (_Alignof(struct export), sizeof *export);
   int r;
 
   if (export == NULL)
     return bp_error_set (err, -ENOMEM, "export '%s': out of memory", name);
+  memset (export, 0, sizeof *export);
   cache_charge (pager->cache, sizeof *export);
   export->pager = pager;
   export->refs = 1;

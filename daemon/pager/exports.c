@@ -360,12 +360,18 @@ void
 export_get_counts (struct export *export, struct export_counts *ret_counts)
 {
   LOCKED (&export->stall_lock);
+  unsigned i;
 
   ret_counts->clients = export->clients;
-  ret_counts->reads =
-    atomic_load_explicit (&export->reads, memory_order_relaxed);
-  ret_counts->bytes_read =
-    atomic_load_explicit (&export->bytes_read, memory_order_relaxed);
+  ret_counts->reads = ret_counts->bytes_read = 0;
+  for (i = 0; i < THREAD_SLOTS; i++) {
+    struct read_counts *counts = &export->counts[i];
+
+    ret_counts->reads +=
+      atomic_load_explicit (&counts->reads, memory_order_relaxed);
+    ret_counts->bytes_read +=
+      atomic_load_explicit (&counts->bytes_read, memory_order_relaxed);
+  }
   ret_counts->stalls = export->stalls;
   ret_counts->stall_ns = export->stall_ns;
   if (export->waiting > 0)

@@ -18,22 +18,29 @@
 #include "daemon/pager/pager.h"
 #include "daemon/pager/read-ahead.h"
 #include "daemon/pager/workers.h"
+#include "daemon/thread-slot.h"
 
 struct options;
 
 enum {
-  READ_POOLS = 16,       /* Lists of read structs to use again. */
   MAX_IDLE_EXPORTS = 64, /* Kept without clients, for their counts. */
   KEPT_INDEX_WINDOWS = 32,
 };
 
 struct read;
 
+/* Read structs to use again, of a thread slot. */
 struct read_pool {
-  pthread_mutex_t lock;
+  _Atomic bool is_in_use; /* By a thread, to which the rest belongs. */
   struct read *head;
   unsigned count;
-} __attribute__ ((aligned (64)));
+} __attribute__ ((aligned (CACHE_LINE)));
+
+/* What is counted of reads, by the threads of a slot.  Relaxed. */
+struct read_counts {
+  _Atomic uint64_t reads;      /* Answered, with or without success. */
+  _Atomic uint64_t bytes_read; /* Of reads that succeeded. */
+} __attribute__ ((aligned (CACHE_LINE)));
 
 struct pager {
   const struct options *options;
@@ -42,7 +49,8 @@ struct pager {
   struct cache *cache;
   struct admission admission;
   struct workers *workers;
-  struct read_pool read_pools[READ_POOLS];
+  struct read_pool read_pools[THREAD_SLOTS];
+  unsigned read_pool_max; /* Structs in each; fixed. */
 
   const struct pager_observer *_Atomic observer; /* Or NULL. */
 
@@ -77,8 +85,7 @@ struct export
 
   _Atomic int watchers;
   _Atomic uint64_t placed_bytes;
-  _Atomic uint64_t reads;      /* Answered, with or without success. */
-  _Atomic uint64_t bytes_read; /* Of reads that succeeded. */
+  struct read_counts counts[THREAD_SLOTS];
 
   pthread_mutex_t stall_lock;
   unsigned waiting;        /* Reads that wait for bytes now. */

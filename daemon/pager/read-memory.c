@@ -2,9 +2,10 @@
 /* Copyright the blobpager authors. */
 /* The memory of reads.
  *
- * A read of a few windows lives in one struct, taken from a pool and put
- * back, so that a hot read allocates nothing.  A large one gets arrays of
- * its own for as long as it lasts.  All of it is charged to the budget.
+ * A read of a few windows lives in one struct, taken from the pool of the
+ * thread's slot and put back, so that a hot read allocates nothing.  A
+ * large one gets arrays of its own for as long as it lasts.  All of it is
+ * charged to the budget.
  */
 #include <config.h>
 
@@ -13,31 +14,27 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/range.h"
+#include "daemon/options.h"
 #include "daemon/pager/read.h"
+
+enum {
+  READ_POOLS_SHARE = 64, /* All pools: at most a 64th of the budget, */
+  READ_POOL_MIN = 16,    /* but this many structs in each. */
+};
 
 #define PART_BYTES (sizeof (struct read_part) + sizeof (struct read_piece))
 
 /* ---- Pools ---- */
 
-/* Each thread uses one pool; several threads may share it. */
-static struct read_pool *
-my_pool (struct pager *pager)
-{
-  static _Atomic unsigned next_thread;
-  static __thread unsigned me;
-
-  if (me == 0)
-    me = 1 + atomic_fetch_add (&next_thread, 1) % READ_POOLS;
-  return &pager->read_pools[me - 1];
-}
-
 void
 read_pools_init (struct pager *pager)
 {
-  unsigned i;
+  const uint64_t share =
+    pager->options->cache_bytes / READ_POOLS_SHARE / THREAD_SLOTS;
 
-  for (i = 0; i < READ_POOLS; i++)
-    pthread_mutex_init (&pager->read_pools[i].lock, NULL);
+  pager->read_pool_max =
+    (unsigned) MAX (share / sizeof (struct read), READ_POOL_MIN);
 }
 
 void
@@ -45,7 +42,7 @@ read_pools_done (struct pager *pager)
 {
   unsigned i;
 
-  for (i = 0; i < READ_POOLS; i++) {
+  for (i = 0; i < THREAD_SLOTS; i++) {
     struct read_pool *pool = &pager->read_pools[i];
 
     while (pool->head) {
@@ -55,38 +52,59 @@ read_pools_done (struct pager *pager)
       free (read);
       cache_uncharge (pager->cache, sizeof *read);
     }
-    pthread_mutex_destroy (&pool->lock);
   }
+}
+
+/* Have POOL to oneself, or do without it: nobody waits. */
+static bool
+enter_pool (struct read_pool *pool)
+{
+  return !atomic_exchange_explicit (&pool->is_in_use, true,
+                                    memory_order_acquire);
+}
+
+static void
+leave_pool (struct read_pool *pool)
+{
+  /* Pairs with the exchange of the next. */
+  atomic_store_explicit (&pool->is_in_use, false, memory_order_release);
 }
 
 static struct read *
 take_from_pool (struct read_pool *pool)
 {
-  LOCKED (&pool->lock);
-  struct read *read = pool->head;
+  struct read *read;
 
+  if (!enter_pool (pool))
+    return NULL;
+  read = pool->head;
   if (read) {
     pool->head = read->pool_next;
     pool->count--;
   }
+  leave_pool (pool);
   return read;
 }
 
 /* Back where it came from, whichever thread lets it go.  Returns false if
- * the pool is full.
+ * the pool is full or in use.
  */
 static bool
 put_in_pool (struct read *read)
 {
   struct read_pool *pool = read->pool;
-  LOCKED (&pool->lock);
+  bool has_room;
 
-  if (pool->count >= READ_POOL_MAX)
+  if (!enter_pool (pool))
     return false;
-  read->pool_next = pool->head;
-  pool->head = read;
-  pool->count++;
-  return true;
+  has_room = pool->count < read->pager->read_pool_max;
+  if (has_room) {
+    read->pool_next = pool->head;
+    pool->head = read;
+    pool->count++;
+  }
+  leave_pool (pool);
+  return has_room;
 }
 
 /* ---- Reads ---- */
@@ -141,7 +159,7 @@ set_up (struct read *read, struct pager *pager, struct read_op *op,
 struct read *
 read_new (struct pager *pager, struct read_op *op, bool quiet)
 {
-  struct read_pool *pool = my_pool (pager);
+  struct read_pool *pool = &pager->read_pools[thread_slot ()];
   struct read *read = take_from_pool (pool);
 
   if (read == NULL) {

@@ -283,7 +283,7 @@ touch_windows (struct read *read)
 static void
 set_result (struct read *read)
 {
-  struct export *export = read->export;
+  struct read_counts *counts = &read->export->counts[thread_slot ()];
   struct read_op *op = read->op;
 
   /* Without memory a recording loses these touches, not the client. */
@@ -292,7 +292,7 @@ set_result (struct read *read)
   op->status = read->failure;
   op->bad_offset = read->failure == 0 ? 0 : read->bad_offset;
   if (!read->is_quiet)
-    atomic_fetch_add_explicit (&export->reads, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit (&counts->reads, 1, memory_order_relaxed);
   fill_pieces (read);
   op->pieces = read->pieces;
   op->nr_pieces = read->nr_parts;
@@ -305,7 +305,7 @@ set_result (struct read *read)
   if (read->is_quiet)
     return;
   touch_windows (read);
-  atomic_fetch_add_explicit (&export->bytes_read, op->len,
+  atomic_fetch_add_explicit (&counts->bytes_read, op->len,
                              memory_order_relaxed);
 }
 

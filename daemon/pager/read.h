@@ -9,7 +9,6 @@
 enum {
   READ_INLINE_SLOTS = 4, /* Windows of a small read. */
   READ_INLINE_PARTS = 8,
-  READ_POOL_MAX = 64, /* Structs kept in a pool. */
 };
 
 #define NO_SLOT UINT32_MAX
