@@ -221,7 +221,9 @@ read_free (struct read *read)
 void
 read_unref (struct read *read)
 {
-  if (atomic_fetch_sub (&read->refs, 1) == 1)
+  /* The last one has nobody to reckon with. */
+  if (atomic_load_explicit (&read->refs, memory_order_acquire) == 1 ||
+      atomic_fetch_sub (&read->refs, 1) == 1)
     read_free (read);
 }
 

@@ -17,8 +17,8 @@
  * its waits are over; it then only cleans up.
  *
  * A read whose windows are all verified runs through in export_read: two
- * counters for the admission, a shard lock for each window, and no memory
- * but recycled.
+ * counters for the admission, a reference to each window, no lock, and no
+ * memory but recycled.
  */
 #include <config.h>
 
@@ -201,6 +201,23 @@ request_windows (struct read *read, struct fetch_batch *batch)
   return nr_waits;
 }
 
+static void
+count_windows (const struct read *read, uint32_t nr_waits)
+{
+  if (read->is_quiet)
+    return;
+  METRIC_ADD (cache_hits, read->nr_slots - nr_waits);
+  if (nr_waits > 0)
+    METRIC_ADD (cache_misses, nr_waits);
+}
+
+/* Everything was there when it was looked for: nobody is to be asked. */
+static bool
+is_hot (const struct read *read)
+{
+  return read->around_from >= read->around_to && read->marked == UINT64_MAX;
+}
+
 static bool
 do_request (struct read *read)
 {
@@ -209,14 +226,17 @@ do_request (struct read *read)
 
   read->phase = READ_ARRIVED;
   settle_charge (read);
+  if (is_hot (read)) {
+    count_windows (read, 0);
+    return true;
+  }
   atomic_store (&read->pending, 1);
   if (read->around_from < read->around_to)
     nr_waits = request_windows (read, &batch);
   if (nr_waits > 0)
     begin_stall (read);
+  count_windows (read, nr_waits);
   if (!read->is_quiet) {
-    METRIC_ADD (cache_misses, nr_waits);
-    METRIC_ADD (cache_hits, read->nr_slots - nr_waits);
     if (batch.head)
       read_ahead_missed (&read->view, &batch, read->around_window,
                          read->around_from, read->around_to);
@@ -325,9 +345,22 @@ claim (struct read *read)
   return !atomic_exchange (&read->is_claimed, true);
 }
 
-/* All windows have come or failed.  Returns true if READ has its result;
- * false if it was cancelled.
+/* All windows have come or failed, and READ, which is claimed, gets its
+ * result.
  */
+static void
+conclude (struct read *read)
+{
+  find_failure (read);
+  set_result (read);
+  if (read->has_waited)
+    end_stall (read);
+  tell_observer (read);
+  if (!read->is_watched)
+    index_view_done (&read->view);
+}
+
+/* Returns true if READ has its result; false if it was cancelled. */
 static bool
 finish (struct read *read)
 {
@@ -336,13 +369,7 @@ finish (struct read *read)
     export_unref (read->export);
     return false;
   }
-  find_failure (read);
-  set_result (read);
-  if (read->has_waited)
-    end_stall (read);
-  tell_observer (read);
-  if (!read->is_watched)
-    index_view_done (&read->view);
+  conclude (read);
   return true;
 }
 
@@ -435,8 +462,12 @@ read_start (struct read_op *op, struct read *read)
   read->is_admitted = true;
   if (!run (read))
     return false;
-  finish (read);
-  read_unref (read);
+  /* Nobody can have cancelled what the caller has not been given yet: so
+   * it is ours, and so is the engine's reference.
+   */
+  atomic_store_explicit (&read->is_claimed, true, memory_order_relaxed);
+  conclude (read);
+  atomic_store_explicit (&read->refs, 1, memory_order_relaxed);
   return true;
 }
 

@@ -7,8 +7,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "lib/merkle.h"
+#include "lib/base/range.h"
 #include "daemon/metrics.h"
 #include "daemon/pager/internal.h"
 #include "tests/harness/check.h"
@@ -41,6 +43,122 @@ static bool
 has_index (struct fixture *f, const struct bp_root *root)
 {
   return pager_is_resident (f->pager, root, 0);
+}
+
+/* ---- What a hot read does not do ---- */
+
+/* Take (or let go of) every lock of the pager and its cache, but only
+ * those shards' that are even or odd: ThreadSanitizer allows a thread no
+ * more.
+ */
+static void
+for_each_lock (struct export *export, unsigned odd,
+               int (*lock_or_unlock) (pthread_mutex_t *lock))
+{
+  struct pager *pager = export->pager;
+  struct cache *cache = pager->cache;
+  unsigned i;
+
+  lock_or_unlock (&pager->exports_lock);
+  lock_or_unlock (&pager->admission.lock);
+  lock_or_unlock (&export->stall_lock);
+  lock_or_unlock (&export->ahead.lock);
+  lock_or_unlock (&cache->lock);
+  for (i = odd; i < CACHE_SHARDS; i += 2)
+    lock_or_unlock (&cache->shards[i].lock);
+  lock_or_unlock (&cache->pool.lock);
+  lock_or_unlock (&cache->blobs_lock);
+  lock_or_unlock (&cache->idle_lock);
+}
+
+struct hot_reader {
+  struct export *export;
+  const uint8_t *image;
+};
+
+static void *
+read_while_locked (void *opaque)
+{
+  const struct hot_reader *reader = opaque;
+  struct test_read reads[8];
+  unsigned i;
+
+  for (i = 0; i < ARRAY_LEN (reads); i++) {
+    CHECK (test_read_start (&reads[i], reader->export, i * 100 * KIB,
+                            (i + 1) * 20000));
+    CHECK_EQ (test_read_wait (&reads[i]), 0);
+  }
+  for (i = 0; i < ARRAY_LEN (reads); i++) {
+    test_read_compare (&reads[i], reader->image + i * 100 * KIB);
+    test_read_release (&reads[i]);
+  }
+  return NULL;
+}
+
+static void
+read_with_locks_held (struct hot_reader *reader, unsigned odd)
+{
+  struct timespec deadline;
+  pthread_t thread;
+
+  for_each_lock (reader->export, odd, pthread_mutex_lock);
+  CHECK_EQ (pthread_create (&thread, NULL, read_while_locked, reader), 0);
+  clock_gettime (CLOCK_REALTIME, &deadline);
+  deadline.tv_sec += 60; /* Else it waits for a lock, for ever. */
+  CHECK_EQ (pthread_timedjoin_np (thread, NULL, &deadline), 0);
+  for_each_lock (reader->export, odd, pthread_mutex_unlock);
+}
+
+static void
+a_hot_read_takes_no_lock (void)
+{
+  struct fixture f;
+  uint8_t *image = image_bytes (MIB, 5, true);
+  struct hot_reader reader = { .image = image };
+
+  fixture_init (&f, 64 * MIB);
+  fake_add_image (f.driver, "disk", image, MIB);
+  CHECK_EQ (fixture_open (&f, "disk", &reader.export), 0);
+  CHECK_EQ (read_and_compare (reader.export, image, 0, MIB), 0);
+  fake_wait_idle (f.driver);
+  read_with_locks_held (&reader, 0);
+  read_with_locks_held (&reader, 1);
+  fixture_close (reader.export);
+  fixture_done (&f);
+  free (image);
+}
+
+static void
+a_hot_read_takes_no_memory (void)
+{
+  enum {
+    AT_ONCE = 12
+  };
+  struct fixture f;
+  uint8_t *image = image_bytes (MIB, 5, false);
+  struct test_read reads[AT_ONCE];
+  struct export *export;
+  uint64_t used = 0;
+  unsigned round, i;
+
+  fixture_init (&f, 64 * MIB);
+  fake_add_image (f.driver, "disk", image, MIB);
+  CHECK_EQ (fixture_open (&f, "disk", &export), 0);
+  CHECK_EQ (read_and_compare (export, image, 0, MIB), 0);
+  fake_wait_idle (f.driver);
+  for (round = 0; round < 10; round++) {
+    for (i = 0; i < AT_ONCE; i++)
+      CHECK (test_read_start (&reads[i], export, i * 64 * KIB, 64 * KIB));
+    if (round == 0)
+      used = METRIC_GET (cache_used_bytes);
+    CHECK_EQ (METRIC_GET (cache_used_bytes), used);
+    for (i = 0; i < AT_ONCE; i++)
+      test_read_release (&reads[i]);
+    CHECK_EQ (METRIC_GET (cache_used_bytes), used);
+  }
+  fixture_close (export);
+  fixture_done (&f);
+  free (image);
 }
 
 /* ---- Index windows ---- */
@@ -136,6 +254,8 @@ all_exports_together_keep_a_sixteenth_of_the_budget (void)
 int
 main (void)
 {
+  RUN (a_hot_read_takes_no_lock);
+  RUN (a_hot_read_takes_no_memory);
   RUN (an_export_keeps_its_index_until_nobody_refers_to_it);
   RUN (all_exports_together_keep_a_sixteenth_of_the_budget);
   return 0;
