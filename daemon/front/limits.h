@@ -25,6 +25,9 @@ struct front_limits {
   uint64_t stall_ns;        /* A reply that waited so long for a client to
                               read lets its windows go. */
   uint64_t accept_pause_ns; /* After accept found no descriptor left. */
+  size_t send_buffer;       /* Bytes that a Unix socket may keep for a client
+                              that does not read, which the system doubles
+                              and may limit; 0: its own choice. */
   size_t max_option;        /* Bytes of an option that are kept; */
   size_t max_skip;          /* of one that is read over; more: closed. */
   size_t max_list;          /* Bytes of the answer to LIST. */
@@ -47,6 +50,7 @@ static const struct front_limits default_front_limits = {
   .max_options = 16384,
   .stall_ns = 200 * NS_PER_MS,
   .accept_pause_ns = 100 * NS_PER_MS,
+  .send_buffer = 512 << 10, /* A batch should fit. */
   .max_option = 64 << 10,
   .max_skip = 32 << 20,
   .max_list = 8 << 20,

@@ -246,6 +246,7 @@ main (void)
 {
   fixture.limits = default_front_limits;
   fixture.limits.stall_ns = STALL_MS * NS_PER_MS;
+  fixture.limits.send_buffer = 104 << 10; /* Doubled. */
   fixture.limits.max_bytes = 40 * MIB;
   fixture.limits.max_resume = READY;
   fixture.limits.part_bytes = PART;
