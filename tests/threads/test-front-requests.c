@@ -208,6 +208,31 @@ many_requests_in_flight_are_each_answered_once (void)
   close (fd);
 }
 
+static void
+four_thousand_reads_of_one_client_are_under_way_at_once (void)
+{
+  enum {
+    COUNT = 4096,
+    LEN = 4096
+  };
+  const int fd = client_attach (&fixture, "held");
+  static bool is_answered[COUNT];
+  uint64_t i, cookie;
+
+  for (i = 0; i < COUNT; i++)
+    client_send_request (fd, 0, NBD_CMD_READ, i, i * 4097, LEN);
+  WAIT_UNTIL (fake_pager_counts (fixture.pager).waiting == COUNT);
+  fake_pager_let_go (fixture.pager);
+  for (i = 0; i < COUNT; i++) {
+    CHECK_EQ (client_recv_reply (fd, &cookie), 0);
+    CHECK (cookie < COUNT && !is_answered[cookie]);
+    is_answered[cookie] = true;
+    client_recv_bytes (&fixture, fd, cookie * 4097, LEN);
+  }
+  fake_pager_hold_again (fixture.pager);
+  close (fd);
+}
+
 /* DISC with reads under way: they are answered, then the end. */
 static void
 disc_answers_what_is_under_way (void)
@@ -239,6 +264,7 @@ main (void)
   RUN (corrupt_bytes_are_an_error_for_exactly_that_range);
   RUN (a_read_that_ends_with_the_daemon_is_not_answered);
   RUN (many_requests_in_flight_are_each_answered_once);
+  RUN (four_thousand_reads_of_one_client_are_under_way_at_once);
   RUN (disc_answers_what_is_under_way);
   fixture_stop (&fixture);
   return EXIT_SUCCESS;
