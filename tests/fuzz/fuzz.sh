@@ -25,7 +25,7 @@ esac
 
 out=$PWD/fuzz-$name.out
 mkdir -p "$out/found"
-read -r -a flags <<< "$(pkg-config --cflags --libs libcrypto json-c libzstd libxxhash)"
+read -r -a flags <<< "$(pkg-config --cflags --libs libssl libcrypto json-c libzstd libxxhash)"
 "${CLANG:-clang}" -g -O1 -std=gnu11 -D_GNU_SOURCE -pthread \
   -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
   -DSRCDIR="\"$src/tests\"" -I"$src" -I"$src/tests" -I"$build" \
