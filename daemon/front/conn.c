@@ -318,6 +318,7 @@ conn_new (struct shard *shard, int fd, const struct client_policy *policy)
   TAILQ_INIT (&conn->replies);
   TAILQ_INIT (&conn->parked);
   TAILQ_INIT (&conn->large);
+  conn->window = shard->limits->max_resume;
   r = loop_watch (&shard->loop, fd, &conn->source, conn->events);
   if (r < 0) {
     close (fd);

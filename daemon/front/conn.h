@@ -110,7 +110,9 @@ struct conn {
   unsigned nr_requests;         /* All of these. */
   unsigned nr_maps;             /* Of these, BLOCK_STATUS. */
   uint64_t nr_bytes;            /* Sum of their len. */
+  uint64_t nr_asked;            /* Bytes that the pager is asked for. */
   uint64_t nr_ready;            /* Bytes of the cache that replies hold. */
+  uint64_t window;              /* Bytes of these two that it may have. */
   uint64_t sent_since;          /* Bytes, since the stall timer was armed. */
 };
 

@@ -88,6 +88,7 @@ large_reads_advance (struct conn *conn)
   const size_t max_ready = conn->shard->limits->max_resume;
 
   while (conn->state != CONN_CLOSED && conn->nr_ready < max_ready &&
+         conn->nr_ready + conn->nr_asked < conn->window &&
          !TAILQ_EMPTY (&conn->large))
     ask (TAILQ_FIRST (&conn->large));
 }

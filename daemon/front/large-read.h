@@ -45,7 +45,7 @@ bool large_read_start (struct conn *conn, const uint8_t *cookie,
                        uint64_t offset, uint32_t len);
 
 /* Ask for parts as long as fewer than max_resume bytes wait for CONN's
- * socket.  May close CONN.
+ * socket and its window is not full.  May close CONN.
  */
 void large_reads_advance (struct conn *conn);
 

@@ -35,10 +35,10 @@ struct front_limits {
   unsigned max_maps;        /* of these, BLOCK_STATUS; */
   uint32_t max_extents;     /* in one answer, of a context; */
   size_t max_bytes;         /* their lengths (but one always passes). */
-  size_t max_resume;        /* Bytes asked for at a time when a client that
-                              had stalled reads on; and bytes ready for a
-                              client before more of a large read is asked
-                              for. */
+  size_t max_resume;        /* Bytes asked for at a time of a client that
+                              has not read yet, or reads on after it had
+                              stalled; and bytes ready for a client before
+                              more of a large read is asked for. */
   uint32_t part_bytes;      /* Larger structured reads go in such parts; at
                               most max_resume. */
 };

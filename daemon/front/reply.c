@@ -13,6 +13,15 @@
  * An image does not change, so what was sent and what follows fit.  Of a
  * reply that has begun only the next max_resume bytes are asked for at a
  * time; should they fail, the connection is closed.
+ *
+ * Until then others would wait for what it holds, so a client may have no
+ * more under way than it has shown to read:
+ *
+ *   window:   max_resume ── what it takes is added ──▶ max_bytes
+ *                 ▲                                       │
+ *                 └──────────── it has stalled ───────────┘
+ *
+ * What does not fit is parked before it is asked for.
  */
 #include <config.h>
 
@@ -143,6 +152,16 @@ count (const struct request *request)
     METRIC_ADD (client_reads, 1);
 }
 
+/* The client has taken the answer to REQUEST. */
+static void
+widen_window (const struct request *request)
+{
+  struct conn *conn = request->conn;
+
+  conn->window =
+    MIN (conn->window + request->len, conn->shard->limits->max_bytes);
+}
+
 /* LEN bytes are on the wire: free what is answered. */
 static void
 account (struct conn *conn, size_t len)
@@ -166,38 +185,34 @@ account (struct conn *conn, size_t len)
       break;
     }
     count (request);
+    widen_window (request);
     request_free (request);
   }
 }
 
-/* Start parked reads again: at once the one whose reply has begun, or else
- * as many as max_resume allows (at least one) when nothing else is under
- * way.  One that failed does not get another chance, since a large read
+/* Start parked reads: at once the one whose reply has begun, or else what
+ * fits.  One that failed does not get another chance, since a large read
  * has ended with it.
  */
 static void
 unpark (struct conn *conn)
 {
-  const size_t max_bytes = conn->shard->limits->max_resume;
   struct request *request = TAILQ_FIRST (&conn->parked);
-  uint64_t bytes = 0;
 
+  if (conn->resuming)
+    return;
   if (request && request->sent > 0) {
     TAILQ_REMOVE (&conn->parked, request, entry);
     resume (request);
     return;
   }
-  if (!TAILQ_EMPTY (&conn->replies) || !TAILQ_EMPTY (&conn->reading))
-    return;
   while ((request = TAILQ_FIRST (&conn->parked)) != NULL &&
-         bytes < max_bytes) {
+         request_fits (request)) {
     TAILQ_REMOVE (&conn->parked, request, entry);
-    if (request->error != 0) {
+    if (request->error != 0)
       reply_queue (request);
-      continue;
-    }
-    bytes += request->len;
-    request_start_read (request, 0, request->len);
+    else
+      request_start_read (request, 0, request->len);
   }
 }
 
@@ -236,8 +251,10 @@ park_all (struct conn *conn)
 void
 replies_stalled (struct conn *conn)
 {
-  if (conn->sent_since < conn->shard->limits->max_resume)
+  if (conn->sent_since < conn->shard->limits->max_resume) {
+    conn->window = conn->shard->limits->max_resume;
     park_all (conn);
+  }
   conn_make_dirty (conn); /* Watches what is left for another while. */
 }
 

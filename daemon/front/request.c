@@ -176,6 +176,8 @@ read_is_done (struct request *request)
   struct conn *conn = request->conn;
   const int status = request->op.status;
 
+  if (request->is_read)
+    conn->nr_asked -= request->op.len;
   if (conn->resuming == request)
     conn->resuming = NULL;
   if (conn->state == CONN_CLOSED) {
@@ -220,6 +222,15 @@ read_is_complete (struct read_op *op)
   loop_post (&request->conn->shard->loop, &request->completed);
 }
 
+bool
+request_fits (const struct request *request)
+{
+  const struct conn *conn = request->conn;
+  const uint64_t nr_under_way = conn->nr_asked + conn->nr_ready;
+
+  return nr_under_way == 0 || nr_under_way + request->len <= conn->window;
+}
+
 /* REQUEST is about to be lent to the pager. */
 static void
 set_up_op (struct request *request, uint64_t offset, uint32_t len)
@@ -251,6 +262,7 @@ request_start_read (struct request *request, uint32_t start, uint32_t len)
 {
   set_up_op (request, request->offset + start, len);
   request->op_start = start;
+  request->conn->nr_asked += len;
   if (export_read (&request->op))
     read_is_done_already (request);
 }
@@ -310,7 +322,10 @@ handle_read (struct conn *conn, const struct wire_request *wire)
   request->offset = wire->offset;
   request->len = wire->len;
   conn->nr_bytes += wire->len;
-  request_start_read (request, 0, wire->len);
+  if (TAILQ_EMPTY (&conn->parked) && request_fits (request))
+    request_start_read (request, 0, wire->len);
+  else
+    TAILQ_INSERT_TAIL (&conn->parked, request, entry);
 }
 
 static const char read_only[] = "the export is read-only";

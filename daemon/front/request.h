@@ -27,7 +27,8 @@ struct large_read;
  *
  * reading: the pager has op.
  * replies: ready to be sent; op is to be released if has_op.
- * parked: op has been released; it will be read again.
+ * parked: op has been released, or was never asked for, since the client
+ *   had too much under way; it will be read.
  *
  * A write is in none of them while its payload is read over
  * (conn->refused).
@@ -84,6 +85,11 @@ void request_payload_skipped (struct conn *conn);
  * closed, if there is no memory.
  */
 struct request *request_new (struct conn *conn, const uint8_t *cookie);
+
+/* The window of its connection lets REQUEST, a read, be under way, too; one
+ * always may.
+ */
+bool request_fits (const struct request *request);
 
 /* Ask the pager for LEN bytes of the answer from START on. */
 void request_start_read (struct request *request, uint32_t start,
