@@ -6,6 +6,8 @@
  * first to the last, stopped from the last to the first.
  *
  *   signals   blocked in every thread; taken here, one at a time
+ *   stdio     standard input and output are the client's (--stdio only);
+ *             its stop lets what was sent be written
  *   control   the control socket is ours
  *   tls       certificates and keys are read
  *   store     there, and a store (--store only): a clear error, early
@@ -45,7 +47,9 @@
 #include "daemon/pidfile.h"
 #include "daemon/profile/profile.h"
 #include "daemon/signals.h"
+#include "daemon/stdio-client.h"
 #include "daemon/systemd.h"
+#include "lib/base/clock.h"
 #include "lib/base/range.h"
 #include "lib/sha256.h"
 #include "lib/store.h"
@@ -57,6 +61,8 @@ enum {
 struct daemon {
   struct options options;
   struct signals signals;
+  uint64_t drain_end_ns; /* Once it stops. */
+  struct stdio_client stdio;
   struct driver *driver;
   struct pager *pager;
   struct profiles *profiles;
@@ -96,6 +102,17 @@ heed_signals (struct daemon *daemon)
   return sig != 0;
 }
 
+/* Nobody is there to be served. */
+static void
+log_end (const struct options *options)
+{
+  if (options->ends_with_client)
+    log_debug ("the client has gone: stopping");
+  else
+    log_info ("no client for %u seconds: stopping",
+              options->exit_when_idle);
+}
+
 /* Until a signal ends it or there is nobody to serve. */
 static void
 run (struct daemon *daemon)
@@ -107,8 +124,7 @@ run (struct daemon *daemon)
 
   while (!heed_signals (daemon)) {
     if (fds[1].revents != 0) {
-      log_info ("no client for %u seconds: stopping",
-                daemon->options.exit_when_idle);
+      log_end (&daemon->options);
       return;
     }
     poll (fds, ARRAY_LEN (fds), -1);
@@ -207,20 +223,39 @@ stop_profiles (struct daemon *daemon)
 }
 
 static int
+start_stdio (struct daemon *daemon, struct bp_error *err)
+{
+  daemon->stdio = (struct stdio_client) STDIO_NONE;
+  return daemon->options.use_stdio ? stdio_take (&daemon->stdio, err) : 0;
+}
+
+static void
+stop_stdio (struct daemon *daemon)
+{
+  stdio_done (&daemon->stdio, daemon->drain_end_ns, daemon->signals.end_fd);
+}
+
+/* With --stdio there may be none. */
+static int
 start_control (struct daemon *daemon, struct bp_error *err)
 {
+  if (daemon->options.control == NULL)
+    return 0;
   return control_new (&daemon->control, &daemon->options, err);
 }
 
 static void
 stop_control (struct daemon *daemon)
 {
-  control_free (daemon->control);
+  if (daemon->control != NULL)
+    control_free (daemon->control);
 }
 
 static int
 start_commands (struct daemon *daemon, struct bp_error *err)
 {
+  if (daemon->control == NULL)
+    return 0;
   return control_run (daemon->control, daemon->pager, daemon->profiles,
                       daemon->driver, err);
 }
@@ -228,7 +263,8 @@ start_commands (struct daemon *daemon, struct bp_error *err)
 static void
 stop_commands (struct daemon *daemon)
 {
-  control_stop (daemon->control);
+  if (daemon->control != NULL)
+    control_stop (daemon->control);
 }
 
 static void
@@ -241,8 +277,21 @@ stop_requests (struct daemon *daemon)
 static int
 start_front (struct daemon *daemon, struct bp_error *err)
 {
-  return front_new (&daemon->front, &daemon->options, daemon->pager,
-                    daemon->tls, err);
+  const struct options *options = &daemon->options;
+  int fd, r;
+
+  r = front_new (&daemon->front, options, daemon->pager, daemon->tls, err);
+  if (r < 0 || !options->use_stdio)
+    return r;
+  r = stdio_connect (&daemon->stdio, &fd, err);
+  if (r == 0)
+    r = front_add_client (daemon->front, options, fd,
+                          daemon->stdio.is_bridged, err);
+  if (r < 0) {
+    front_stop (daemon->front, 0, -1);
+    front_free (daemon->front);
+  }
+  return r;
 }
 
 static void
@@ -318,6 +367,7 @@ struct stage {
 /* clang-format off */
 static const struct stage serve_stages[] = {
   { start_signals,  stop_signals },
+  { start_stdio,    stop_stdio },
   { start_control,  stop_control },
   { start_tls,      stop_tls },
   { check_store,    NULL },
@@ -381,6 +431,7 @@ serve (struct daemon *daemon)
     run (daemon);
   else
     log_error ("%s", err.msg);
+  daemon->drain_end_ns = now_ns () + daemon->options.drain * NS_PER_SEC;
   stop_stages (daemon, serve_stages, nr_started);
   return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -184,6 +184,15 @@ set_insecure (struct options *options, const char *value,
 }
 
 int
+set_stdio (struct options *options, const char *value, struct bp_error *err)
+{
+  (void) value;
+  (void) err;
+  options->ends_with_client = true;
+  return 0;
+}
+
+int
 set_check (struct options *options, const char *value, struct bp_error *err)
 {
   (void) value;

@@ -66,6 +66,9 @@ static const struct option_row rows[] = {
   { "listen", "ADDRESS",
     "serve NBD clients on unix:PATH or tcp:HOST:PORT; may be repeated",
     set_listen },
+  { "stdio", NULL,
+    "serve one NBD client on standard input and output, and end with it",
+    set_stdio },
   { "allow-export", "GLOB",
     "serve only exports whose name matches; may be repeated",
     set_allow_export },
@@ -225,6 +228,36 @@ parse_option (struct options *options, const char *arg, const char *next)
   return words;
 }
 
+/* Who is started with a listening socket need not look for its client at
+ * standard input, even if told --stdio.
+ */
+static void
+complete_listens (struct options *options)
+{
+  options->nr_systemd_fds = systemd_take_fds ();
+  if (options->ends_with_client) {
+    if (options->nr_listens > 0)
+      usage_error ("--stdio and --listen exclude each other");
+    if (!systemd_fd_listens (SYSTEMD_FIRST_FD))
+      options->nr_systemd_fds = 0;
+    options->use_stdio = options->nr_systemd_fds == 0;
+  }
+  else if (options->nr_listens == 0 && options->nr_systemd_fds == 0)
+    usage_error ("--listen is needed: nobody could connect");
+}
+
+static void
+complete_control (struct options *options)
+{
+  if (options->control != NULL || options->ends_with_client)
+    return;
+  options->control = control_default_path ();
+  options->control_is_default = true;
+  if (options->control == NULL)
+    usage_error ("--control is needed: neither RUNTIME_DIRECTORY nor "
+                 "XDG_RUNTIME_DIR is set");
+}
+
 /* What no option says, and what must not be said together. */
 static void
 complete_options (struct options *options)
@@ -233,20 +266,12 @@ complete_options (struct options *options)
 
   if ((options->store != NULL) == (options->driver_uri != NULL))
     usage_error ("exactly one of --store and --driver is needed");
-  options->nr_systemd_fds = systemd_take_fds ();
-  if (options->nr_listens == 0 && options->nr_systemd_fds == 0)
-    usage_error ("--listen is needed: nobody could connect");
+  complete_listens (options);
   if (check_driver (options, &err) < 0)
     usage_error ("--driver: %s", err.msg);
   if (options->tls.verify_peer && options->tls.certificates == NULL)
     usage_error ("--tls-verify-peer needs --tls-certificates");
-  if (options->control == NULL) {
-    options->control = control_default_path ();
-    options->control_is_default = true;
-    if (options->control == NULL)
-      usage_error ("--control is needed: neither RUNTIME_DIRECTORY nor "
-                   "XDG_RUNTIME_DIR is set");
-  }
+  complete_control (options);
 }
 
 void

@@ -43,11 +43,14 @@ struct options {
   struct client_settings clients; /* Of the options before the first
                                      --listen: about all listeners. */
 
+  bool ends_with_client;   /* --stdio. */
+  bool use_stdio;          /* Its client is at standard input and output,
+                              not at a socket from systemd. */
   unsigned nr_systemd_fds; /* Listening sockets from systemd, descriptors
                               3, 4, …; 0 if there are none. */
   struct tls_config tls;
   bool is_insecure;        /* --insecure. */
-  const char *control;     /* Path of the control socket. */
+  const char *control;     /* Path of the control socket; or NULL. */
   bool control_is_default; /* Its directory is made if it is absent. */
   uint64_t cache_bytes;    /* --cache-size. */
   bool profile_auto;       /* --profile=auto. */
@@ -101,6 +104,7 @@ option_setter set_allow_export;
 option_setter set_allow;
 option_setter set_tls;
 
+option_setter set_stdio;
 option_setter set_store;
 option_setter set_driver;
 option_setter set_tls_certificates;

@@ -44,6 +44,16 @@ systemd_take_fds (void)
   return (unsigned) count;
 }
 
+bool
+systemd_fd_listens (int fd)
+{
+  int listens = 0;
+  socklen_t len = sizeof listens;
+
+  return getsockopt (fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 &&
+         listens;
+}
+
 void
 systemd_notify (const char *state)
 {

@@ -10,6 +10,8 @@
 #ifndef BP_SYSTEMD_H
 #define BP_SYSTEMD_H
 
+#include <stdbool.h>
+
 enum {
   SYSTEMD_FIRST_FD = 3
 };
@@ -19,6 +21,9 @@ enum {
  * so that they do not reach our children.
  */
 unsigned systemd_take_fds (void);
+
+/* Is FD a socket that listens? */
+bool systemd_fd_listens (int fd);
 
 /* Send STATE ("READY=1") to the service manager, if there is one. */
 void systemd_notify (const char *state);

@@ -102,9 +102,9 @@ set_up_socket (int fd, const struct front_limits *limits)
     (void) setsockopt (fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 }
 
-static void
-welcome (struct acceptor *acceptor, int fd,
-         const struct client_policy *policy)
+void
+acceptor_welcome (struct acceptor *acceptor, int fd,
+                  const struct client_policy *policy)
 {
   const unsigned clients = atomic_load_explicit (
     &acceptor->clients->count, memory_order_relaxed);
@@ -173,7 +173,7 @@ clients_wait (struct event_source *source, uint32_t events)
   for (i = 0; i < ACCEPTS_PER_EVENT && acceptor->is_watching; i++) {
     fd = accept4 (self->listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
-      welcome (acceptor, fd, &self->listener->policy);
+      acceptor_welcome (acceptor, fd, &self->listener->policy);
     else if (accept_failed (acceptor, errno))
       break;
   }

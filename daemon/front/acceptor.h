@@ -44,6 +44,12 @@ void acceptor_stop (struct acceptor *acceptor);
 /* Accept those who wait, unless it has paused or stopped. */
 void acceptor_accept (struct acceptor *acceptor);
 
+/* Serve the connected socket FD, which is taken over, unless there are too
+ * many clients.  POLICY outlives it.
+ */
+void acceptor_welcome (struct acceptor *acceptor, int fd,
+                       const struct client_policy *policy);
+
 /* Closes the listeners. */
 void acceptor_done (struct acceptor *acceptor);
 

@@ -6,7 +6,8 @@
  * while its parser has room for more, output only while replies wait for
  * the socket.  A client that has gone shows as EPOLLHUP or EPOLLERR
  * whatever is watched; while the pager opens an export for it, also as
- * EPOLLRDHUP, since nothing is read then.
+ * EPOLLRDHUP, since nothing is read then.  Where input and output are two
+ * things, the end of the input is not the end.
  */
 #include <config.h>
 
@@ -25,6 +26,7 @@
 #include "daemon/front/clients.h"
 #include "daemon/front/conn.h"
 #include "daemon/front/handshake.h"
+#include "daemon/front/policy.h"
 #include "daemon/front/reply.h"
 #include "daemon/front/shard.h"
 #include "daemon/pager/pager.h"
@@ -128,7 +130,8 @@ wanted_events (const struct conn *conn)
   case CONN_STARTTLS:
     return out | (conn->out.len > 0 ? 0 : wanted_input (conn));
   case CONN_OPENING:
-  case CONN_LISTING: return EPOLLRDHUP | out;
+  case CONN_LISTING:
+    return out | (conn->policy->input_may_end ? 0 : EPOLLRDHUP);
   case CONN_TRANSMISSION:
     return out | (conn->paused ? 0 : wanted_input (conn));
   case CONN_DRAINING: return out;
@@ -229,6 +232,15 @@ receiving_failed (struct conn *conn)
   conn_close (conn, why ? why : "receiving failed");
 }
 
+static void
+input_ended (struct conn *conn)
+{
+  if (conn->policy->input_may_end)
+    conn_drain (conn);
+  else
+    conn_close (conn, "the client has gone");
+}
+
 /* Receive once: into the buffer, or to be thrown away. */
 static void
 receive (struct conn *conn)
@@ -247,7 +259,7 @@ receive (struct conn *conn)
   else if (n > 0)
     conn->in_len += (size_t) n;
   else if (n == 0)
-    conn_close (conn, "the client has gone");
+    input_ended (conn);
   else if (errno != EAGAIN && errno != EINTR)
     receiving_failed (conn);
   if (conn->transport.has_unsent)

@@ -15,7 +15,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -25,8 +24,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/range.h"
+#include "daemon/drain.h"
 #include "daemon/options.h"
 #include "daemon/front/acceptor.h"
 #include "daemon/front/clients.h"
@@ -64,6 +65,8 @@ struct front {
   struct clients clients;
   struct idle idle;
   struct loop_work start;
+  int client_fd; /* Of the one client, to be served at the start; or -1. */
+  struct client_policy client_policy;
   int end_fd;   /* An eventfd: there is nobody to serve any more. */
   int ended_fd; /* A semaphore: counts threads that have ended. */
 };
@@ -140,7 +143,8 @@ start_threads (struct front *front, struct bp_error *err)
 }
 
 static int
-make_events (struct front *front, struct bp_error *err)
+make_events (struct front *front, bool ends_with_client,
+             struct bp_error *err)
 {
   const int flags = EFD_CLOEXEC | EFD_NONBLOCK;
 
@@ -148,13 +152,15 @@ make_events (struct front *front, struct bp_error *err)
   front->ended_fd = eventfd (0, flags | EFD_SEMAPHORE);
   if (front->end_fd == -1 || front->ended_fd == -1)
     return bp_error_set (err, -errno, "front: eventfd: %m");
-  clients_init (&front->clients, -1);
+  clients_init (&front->clients, ends_with_client ? front->end_fd : -1);
   return 0;
 }
 
 static void
-close_events (const struct front *front)
+close_fds (const struct front *front)
 {
+  if (front->client_fd != -1)
+    close (front->client_fd);
   if (front->end_fd != -1)
     close (front->end_fd);
   if (front->ended_fd != -1)
@@ -173,7 +179,8 @@ front_new_limited (struct front **ret_front, const struct options *options,
   if (front == NULL)
     return bp_error_set (err, -ENOMEM, "front: out of memory");
   front->limits = *limits;
-  r = make_events (front, err);
+  front->client_fd = -1;
+  r = make_events (front, options->ends_with_client, err);
   if (r == 0)
     r = make_shards (front, pager, tls,
                      limits->nr_loops ? MIN (limits->nr_loops, MAX_SHARDS)
@@ -209,6 +216,18 @@ front_new (struct front **ret_front, const struct options *options,
                             &default_front_limits, err);
 }
 
+/* Counted meanwhile, so that its end is noticed even if it has no
+ * beginning.
+ */
+static void
+serve_one (struct front *front)
+{
+  clients_enter (&front->clients);
+  acceptor_welcome (&front->acceptor, steal_fd (&front->client_fd),
+                    &front->client_policy);
+  clients_leave (&front->clients);
+}
+
 static void
 start_accepting (struct loop_work *work)
 {
@@ -216,6 +235,21 @@ start_accepting (struct loop_work *work)
 
   acceptor_start (&front->acceptor);
   idle_start (&front->idle);
+  if (front->client_fd != -1)
+    serve_one (front);
+}
+
+int
+front_add_client (struct front *front, const struct options *options,
+                  int fd, bool input_may_end, struct bp_error *err)
+{
+  const int r =
+    listener_make_policy (&front->client_policy, fd,
+                          "standard input and output", options, err);
+
+  front->client_policy.input_may_end = input_may_end;
+  front->client_fd = fd;
+  return r;
 }
 
 void
@@ -271,25 +305,13 @@ static bool
 wait_for_threads (const struct front *front, unsigned drain_s, int hurry_fd)
 {
   const uint64_t end_ns = now_ns () + drain_s * NS_PER_SEC;
-  struct pollfd fds[] = {
-    { .fd = front->ended_fd, .events = POLLIN },
-    { .fd = hurry_fd, .events = POLLIN },
-  };
-  unsigned nr_ended = 0;
-  uint64_t now;
+  unsigned i;
   eventfd_t one;
 
-  while (nr_ended < front->nr_threads) {
-    now = now_ns ();
-    if (now >= end_ns || fds[1].revents != 0)
+  for (i = 0; i < front->nr_threads; i++)
+    if (!drain_wait (front->ended_fd, end_ns, hurry_fd) ||
+        eventfd_read (front->ended_fd, &one) == -1)
       return false;
-    if (poll (fds, ARRAY_LEN (fds),
-              (int) div_round_up (end_ns - now, NS_PER_MS)) == -1)
-      assert (errno == EINTR);
-    else if (fds[0].revents != 0 &&
-             eventfd_read (front->ended_fd, &one) == 0)
-      nr_ended++;
-  }
   return true;
 }
 
@@ -323,6 +345,6 @@ front_free (struct front *front)
     shard_done (front->shards[i]);
     free (front->shards[i]);
   }
-  close_events (front);
+  close_fds (front);
   free (front);
 }

@@ -11,6 +11,7 @@
 #ifndef BP_FRONT_H
 #define BP_FRONT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/error.h"
@@ -27,11 +28,19 @@ int front_new (struct front **ret_front, const struct options *options,
                struct pager *pager, struct tls_server *tls,
                struct bp_error *err);
 
+/* Serve the connected socket FD (taken over), too, from front_run on.  It
+ * may do what OPTIONS let all clients do; INPUT_MAY_END before it has taken
+ * its replies.
+ */
+int front_add_client (struct front *front, const struct options *options,
+                      int fd, bool input_may_end, struct bp_error *err);
+
 /* Start accepting clients; returns at once. */
 void front_run (struct front *front);
 
-/* Becomes readable when there is nobody to serve any more: no client has
- * been there for --exit-when-idle seconds, and none is accepted now.
+/* Becomes readable when there is nobody to serve any more: the last client
+ * has gone (--stdio), or none has been there for --exit-when-idle seconds
+ * and none is accepted now.
  */
 int front_end_fd (const struct front *front);
 

@@ -171,11 +171,9 @@ static int
 adopt (struct listeners *listeners, int fd, struct bp_error *err)
 {
   const struct listener listener = { .fd = fd, .socket = UNIX_SOCKET_NONE };
-  int listens = 0, flags;
-  socklen_t len = sizeof listens;
+  int flags;
 
-  if (getsockopt (fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == -1 ||
-      !listens)
+  if (!systemd_fd_listens (fd))
     return bp_error_set (err, -EINVAL,
                          "descriptor %d from systemd: no listening socket",
                          fd);
@@ -266,6 +264,15 @@ set_policies (struct listeners *listeners, size_t from,
   return r;
 }
 
+int
+listener_make_policy (struct client_policy *ret_policy, int fd,
+                      const char *name, const struct options *options,
+                      struct bp_error *err)
+{
+  return make_policy (ret_policy, name, &nothing_said, find_reach (fd),
+                      options, err);
+}
+
 static int
 make_systemd_policy (struct client_policy *ret_policy, int fd,
                      const struct options *options, struct bp_error *err)
@@ -273,8 +280,7 @@ make_systemd_policy (struct client_policy *ret_policy, int fd,
   struct listener_name name;
 
   snprintf (name.text, sizeof name.text, "descriptor %d from systemd", fd);
-  return make_policy (ret_policy, name.text, &nothing_said, find_reach (fd),
-                      options, err);
+  return listener_make_policy (ret_policy, fd, name.text, options, err);
 }
 
 /* ---- All of them ---- */

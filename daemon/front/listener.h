@@ -14,6 +14,13 @@
 
 struct options;
 
+/* The policy of the clients of FD, which no --listen is about and NAME is
+ * for people; or of the one that it is connected to.
+ */
+int listener_make_policy (struct client_policy *ret_policy, int fd,
+                          const char *name, const struct options *options,
+                          struct bp_error *err);
+
 struct listener {
   int fd;
   struct unix_socket socket;   /* That fd belongs to, or none. */

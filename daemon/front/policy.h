@@ -30,6 +30,7 @@ struct client_policy {
   bool may_list;                   /* NBD_OPT_LIST. */
   bool may_open_blobs;             /* Exports blob/ROOT. */
   bool may_see_residency;          /* Context blobpager:residency. */
+  bool input_may_end;              /* Before the replies have been taken. */
 };
 
 /* What the options say about a listener, so far as they do. */

@@ -35,6 +35,7 @@ integration_scripts = \
 	integration/test-import-several-packs.sh \
 	integration/test-import-sizes.sh \
 	integration/test-import-sparse.sh \
+	integration/test-stdio.sh \
 	integration/test-store-commands.sh \
 	integration/test-store-manual.sh \
 	integration/test-tls.sh \

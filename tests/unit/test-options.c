@@ -348,6 +348,18 @@ Test (options, exactly_one_source_and_a_listener_are_needed)
     "--store=/s");
 }
 
+Test (options, stdio_needs_neither_listener_nor_control_socket)
+{
+  CLEANUP_OPTIONS struct options options = PARSE ("--store=/s", "--stdio");
+
+  cr_assert (options.use_stdio);
+  cr_assert (options.ends_with_client);
+  cr_assert_null (options.control);
+  ASSERT_USAGE_ERROR (
+    "blobpagerd: --stdio and --listen exclude each other" SEE_HELP,
+    "--store=/s", "--stdio", LISTEN);
+}
+
 Test (options, sockets_for_another_process_do_not_count)
 {
   setenv ("LISTEN_PID", "1", 1);
