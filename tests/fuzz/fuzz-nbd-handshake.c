@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "daemon/front/meta-context.h"
 #include "daemon/front/nbd-protocol.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/nbd-server.h"
@@ -41,7 +42,25 @@ check_greeting (struct listener_state *state)
   return NBD_GREETING_SIZE;
 }
 
-/* An INFO item or a LIST entry. */
+/* One of ours; its identifier stands for it once it is set. */
+static void
+check_context (uint32_t option, const uint8_t *data, size_t len)
+{
+  enum map_kind kind = 0;
+  const char *name = context_name (0);
+
+  MUST (option == NBD_OPT_LIST_META_CONTEXT ||
+        option == NBD_OPT_SET_META_CONTEXT);
+  MUST (len > 4);
+  while (len - 4 != strlen (name) || memcmp (data + 4, name, len - 4) != 0) {
+    MUST (++kind < NR_MAP_KINDS);
+    name = context_name (kind);
+  }
+  if (option == NBD_OPT_SET_META_CONTEXT)
+    MUST (get_be32 (data) == context_id (kind));
+}
+
+/* What comes with a reply. */
 static void
 check_data (uint32_t option, uint32_t type, const uint8_t *data, size_t len)
 {
@@ -53,6 +72,8 @@ check_data (uint32_t option, uint32_t type, const uint8_t *data, size_t len)
     MUST (option == NBD_OPT_INFO || option == NBD_OPT_GO);
     MUST (len >= 2 && get_be16 (data) <= NBD_INFO_BLOCK_SIZE);
   }
+  else if (type == NBD_REP_META_CONTEXT)
+    check_context (option, data, len);
   else if (type == NBD_REP_ACK)
     MUST (len == 0);
   else

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
-/* Requests, on a connection that is attached: compared with a model that
- * says of each what must be answered.  Every answer belongs to a request,
- * has the model's error, and the image's bytes; after DISC none may be
- * missing.  It decodes if all was framed and ended in DISC.
+/* Requests, on a connection that is attached, compared with a model that
+ * says of each what must be answered; after DISC no answer may be missing.
+ * It decodes if all was framed and ended in DISC.
+ *
+ * The first byte of an input is what was negotiated: bit 0 structured
+ * replies, bits 1 and 2 the contexts base:allocation and
+ * blobpager:residency, which need them.  Requests follow.
  */
 #include <config.h>
 
 #include <string.h>
 
-#include "daemon/front/nbd-protocol.h"
+#include "daemon/front/meta-context.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/nbd-model.h"
 #include "fuzz/nbd-server.h"
-#include "harness/fake-pager.h"
 #include "lib/base/bytes.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/range.h"
@@ -20,136 +23,160 @@
 const char fuzz_target[] = "nbd-request";
 bool fuzz_decoded;
 
-/* Client flags, and GO for "corrupt". */
-static const uint8_t attach[] =
-  "\0\0\0\3"
-  "IHAVEOPT\0\0\0\7\0\0\0\15\0\0\0\7"
-  "corrupt\0\0";
+static const char export_name[] = "corrupt";
 enum {
-  ATTACH_SIZE = sizeof attach - 1,
-  /* Greeting; export, block size and acknowledgement. */
-  ATTACHED_SIZE = NBD_GREETING_SIZE + 3 * NBD_OPTION_REPLY_SIZE + 12 + 14,
-  MAX_EXPECTED = 4096,
+  NAME_LEN = sizeof export_name - 1,
+  /* Of the answer to GO: export, block size and acknowledgement. */
+  GO_ANSWER_SIZE = 3 * NBD_OPTION_REPLY_SIZE + 12 + 14,
+  MAX_HANDSHAKE = 256,
 };
 
-struct expected {
-  uint8_t cookie[NBD_COOKIE_SIZE];
-  uint32_t error;
-  uint64_t offset;
-  uint32_t len; /* Bytes that follow a success. */
+/* What the client says before the requests, and how much it hears. */
+struct handshake {
+  uint8_t bytes[MAX_HANDSHAKE];
+  size_t len;
+  size_t answer_len;
 };
 
-struct model {
-  struct expected expected[MAX_EXPECTED]; /* Not yet answered. */
-  size_t nr_expected;
-  bool is_whole; /* Ended in DISC. */
+static void
+say (struct handshake *handshake, const void *data, size_t len)
+{
+  MUST (len <= sizeof handshake->bytes - handshake->len);
+  memcpy (handshake->bytes + handshake->len, data, len);
+  handshake->len += len;
+}
 
-  /* Of the server's bytes: */
+static void
+say_u32 (struct handshake *handshake, uint32_t v)
+{
+  uint8_t bytes[4];
+
+  put_be32 (bytes, v);
+  say (handshake, bytes, sizeof bytes);
+}
+
+static void
+say_string (struct handshake *handshake, const char *string)
+{
+  say_u32 (handshake, (uint32_t) strlen (string));
+  say (handshake, string, strlen (string));
+}
+
+static void
+say_option (struct handshake *handshake, uint32_t option, size_t len,
+            size_t answer_len)
+{
+  say (handshake, "IHAVEOPT", 8);
+  say_u32 (handshake, option);
+  say_u32 (handshake, (uint32_t) len);
+  handshake->answer_len += answer_len;
+}
+
+static void
+set_contexts (struct handshake *handshake, unsigned contexts)
+{
+  size_t len = 4 + NAME_LEN + 4, answer_len = NBD_OPTION_REPLY_SIZE;
+  uint32_t count = 0;
+  enum map_kind kind;
+
+  for (kind = 0; kind < NR_MAP_KINDS; kind++) {
+    if (!(contexts & CONTEXT (kind)))
+      continue;
+    len += 4 + strlen (context_name (kind));
+    answer_len += NBD_OPTION_REPLY_SIZE + 4 + strlen (context_name (kind));
+    count++;
+  }
+  say_option (handshake, NBD_OPT_SET_META_CONTEXT, len, answer_len);
+  say_string (handshake, export_name);
+  say_u32 (handshake, count);
+  for (kind = 0; kind < NR_MAP_KINDS; kind++)
+    if (contexts & CONTEXT (kind))
+      say_string (handshake, context_name (kind));
+}
+
+static void
+attach (struct handshake *handshake, const struct nbd_model *model)
+{
+  *handshake = (struct handshake){ .answer_len = NBD_GREETING_SIZE };
+  say_u32 (handshake, NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
+  if (model->is_structured)
+    say_option (handshake, NBD_OPT_STRUCTURED_REPLY, 0,
+                NBD_OPTION_REPLY_SIZE);
+  if (model->contexts != 0)
+    set_contexts (handshake, model->contexts);
+  say_option (handshake, NBD_OPT_GO, 4 + NAME_LEN + 2, GO_ANSWER_SIZE);
+  say_string (handshake, export_name);
+  say (handshake, "\0\0", 2);
+}
+
+/* ---- What the server says ---- */
+
+struct listener_state {
+  struct nbd_model model;
   size_t skip; /* Of the handshake, still to come. */
-  uint8_t header[NBD_SIMPLE_REPLY_SIZE];
-  size_t header_len;
-  uint64_t offset; /* Of the answer under way; */
-  uint32_t len;    /* what is left of it. */
+  uint8_t buf[NBD_CHUNK_HEADER_SIZE + 16384];
+  size_t len;    /* In buf; */
+  size_t wanted; /* what there must be to go on. */
+  struct content content;
 };
 
-static uint32_t
-expected_error (uint16_t flags, uint16_t type, uint64_t offset, uint32_t len)
+/* The start of an answer has come: as much as was wanted. */
+static void
+look_at_head (struct listener_state *state)
 {
-  const bool is_inside = range_is_within (FAKE_SIZE, offset, len);
+  const uint32_t magic = get_be32 (state->buf);
 
-  switch (type) {
-  case NBD_CMD_WRITE:
-  case NBD_CMD_TRIM:
-  case NBD_CMD_WRITE_ZEROES: return NBD_EPERM;
-  case NBD_CMD_CACHE:
-    return flags == 0 && len > 0 && is_inside ? 0 : NBD_EINVAL;
-  case NBD_CMD_READ:
-    if (flags != 0 || len == 0 || len > NBD_MAX_READ || !is_inside)
-      return NBD_EINVAL;
-    return offset < FAKE_BAD_OFFSET + FAKE_BAD_LEN &&
-               offset + len > FAKE_BAD_OFFSET
-             ? NBD_EIO
-             : 0;
-  default: return NBD_EINVAL;
+  if (state->len == 4) {
+    MUST (magic == NBD_SIMPLE_REPLY_MAGIC ||
+          magic == NBD_STRUCTURED_REPLY_MAGIC);
+    state->wanted = magic == NBD_SIMPLE_REPLY_MAGIC ? NBD_SIMPLE_REPLY_SIZE
+                                                    : NBD_CHUNK_HEADER_SIZE;
+    return;
   }
+  if (magic == NBD_SIMPLE_REPLY_MAGIC)
+    state->content = nbd_model_reply (&state->model, state->buf);
+  else {
+    if (state->len == NBD_CHUNK_HEADER_SIZE)
+      state->wanted += nbd_model_head (state->buf);
+    MUST (state->wanted <= sizeof state->buf);
+    if (state->len < state->wanted)
+      return;
+    state->content = nbd_model_chunk (&state->model, state->buf);
+  }
+  state->len = 0;
+  state->wanted = 4;
 }
 
-/* What SIZE bytes ask for. */
-static void
-model_requests (struct model *model, const uint8_t *data, size_t size)
+static size_t
+take_content (struct content *content, const uint8_t *data, size_t len)
 {
-  uint64_t pos = 0;
+  const size_t n = MIN (len, content->len);
 
-  while (pos + NBD_REQUEST_SIZE <= size &&
-         model->nr_expected < MAX_EXPECTED) {
-    const uint8_t *p = data + pos;
-    const uint16_t type = get_be16 (p + 6);
-    struct expected *e = &model->expected[model->nr_expected];
-
-    if (get_be32 (p) != NBD_REQUEST_MAGIC)
-      return;
-    if (type == NBD_CMD_DISC) {
-      model->is_whole = true;
-      return;
-    }
-    memcpy (e->cookie, p + 8, NBD_COOKIE_SIZE);
-    e->offset = get_be64 (p + 16);
-    e->len = get_be32 (p + 24);
-    e->error = expected_error (get_be16 (p + 4), type, e->offset, e->len);
-    pos += NBD_REQUEST_SIZE + (type == NBD_CMD_WRITE ? e->len : 0);
-    if (pos > size)
-      return; /* Its payload does not come. */
-    if (type != NBD_CMD_READ)
-      e->len = 0;
-    model->nr_expected++;
-  }
-}
-
-/* A reply: find the request that it answers. */
-static void
-check_header (struct model *model)
-{
-  const uint32_t error = get_be32 (model->header + 4);
-  struct expected *e = NULL;
-  size_t i;
-
-  MUST (get_be32 (model->header) == NBD_SIMPLE_REPLY_MAGIC);
-  for (i = 0; i < model->nr_expected; i++) {
-    if (memcmp (model->expected[i].cookie, model->header + 8,
-                NBD_COOKIE_SIZE) == 0)
-      e = &model->expected[i];
-  }
-  MUST (e != NULL && e->error == error);
-  model->offset = e->offset;
-  model->len = error == 0 ? e->len : 0;
-  *e = model->expected[--model->nr_expected];
+  MUST (memcmp (data, nbd_server_image () + content->offset, n) == 0);
+  content->offset += n;
+  content->len -= (uint32_t) n;
+  return n;
 }
 
 static void
 check_output (void *opaque, const uint8_t *data, size_t len)
 {
-  struct model *model = opaque;
+  struct listener_state *state = opaque;
   size_t n;
 
   for (; len > 0; data += n, len -= n) {
-    if (model->skip > 0) {
-      n = MIN (len, model->skip);
-      model->skip -= n;
+    if (state->skip > 0) {
+      n = MIN (len, state->skip);
+      state->skip -= n;
     }
-    else if (model->len > 0) {
-      n = MIN (len, model->len);
-      MUST (memcmp (data, nbd_server_image () + model->offset, n) == 0);
-      model->offset += n;
-      model->len -= (uint32_t) n;
-    }
+    else if (state->content.len > 0)
+      n = take_content (&state->content, data, len);
     else {
-      n = MIN (len, sizeof model->header - model->header_len);
-      memcpy (model->header + model->header_len, data, n);
-      model->header_len += n;
-      if (model->header_len == sizeof model->header) {
-        model->header_len = 0;
-        check_header (model);
-      }
+      n = MIN (len, state->wanted - state->len);
+      memcpy (state->buf + state->len, data, n);
+      state->len += n;
+      if (state->len == state->wanted)
+        look_at_head (state);
     }
   }
 }
@@ -172,23 +199,33 @@ number_requests (uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-  static struct model model;
-  CLEANUP_FREE uint8_t *input = malloc (ATTACH_SIZE + size);
+  static struct listener_state state;
+  struct handshake handshake;
+  CLEANUP_FREE uint8_t *input = malloc (MAX_HANDSHAKE + size);
+  uint8_t *requests;
 
   MUST (input != NULL);
-  if (size > MAX_EXPECTED * NBD_REQUEST_SIZE)
+  if (size == 0)
     return 0;
-  memcpy (input, attach, ATTACH_SIZE);
-  if (size > 0)
-    memcpy (input + ATTACH_SIZE, data, size);
-  number_requests (input + ATTACH_SIZE, size);
-  memset (&model, 0, sizeof model);
-  model.skip = ATTACHED_SIZE;
-  model_requests (&model, input + ATTACH_SIZE, size);
-  nbd_server_converse (input, ATTACH_SIZE + size, check_output, &model);
-  MUST (model.skip == 0);
-  if (model.is_whole) {
-    MUST (model.nr_expected == 0 && model.len == 0);
+  memset (&state, 0, sizeof state);
+  state.wanted = 4;
+  state.model.is_structured = data[0] & 7;
+  state.model.contexts = data[0] >> 1 & 3;
+  attach (&handshake, &state.model);
+  state.skip = handshake.answer_len;
+  memcpy (input, handshake.bytes, handshake.len);
+  requests = input + handshake.len;
+  memcpy (requests, data + 1, size - 1);
+  number_requests (requests, size - 1);
+  if (!nbd_model_requests (&state.model, requests, size - 1))
+    return 0;
+
+  nbd_server_converse (input, handshake.len + size - 1, check_output,
+                       &state);
+  MUST (state.skip == 0);
+  if (state.model.is_whole) {
+    MUST (state.model.nr_expected == 0 && state.content.len == 0);
+    MUST (state.len == 0);
     fuzz_decoded = true;
   }
   return 0;

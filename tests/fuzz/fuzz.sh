@@ -19,7 +19,8 @@ build=${BUILD_DIR:-$src/build}
 sources=("$src/tests/fuzz/fuzz-$name.c" "$src"/lib/*.c "$src"/lib/base/*.c)
 case $name in
   nbd-*)
-    sources+=("$src"/tests/fuzz/nbd-server.c "$src"/tests/harness/fake-pager.c
+    sources+=("$src"/tests/fuzz/nbd-{model,server}.c
+      "$src"/tests/harness/{fake-map,fake-pager,vectors}.c
       "$src"/daemon/front/*.c "$src"/daemon/{log,metrics,unix-socket}.c) ;;
 esac
 

@@ -53,7 +53,11 @@ fuzz_fuzz_nbd_handshake_SOURCES = \
 	fuzz/fuzz-nbd-handshake.c $(fuzz_nbd_sources)
 fuzz_fuzz_nbd_handshake_LDADD = $(fuzz_nbd_ldadd)
 fuzz_fuzz_nbd_request_SOURCES = \
-	fuzz/fuzz-nbd-request.c $(fuzz_nbd_sources)
+	fuzz/fuzz-nbd-request.c \
+	fuzz/nbd-model.c \
+	fuzz/nbd-model.h \
+	$(fuzz_nbd_sources) \
+	$(NULL)
 fuzz_fuzz_nbd_request_LDADD = $(fuzz_nbd_ldadd)
 fuzz_fuzz_pack_SOURCES = fuzz/fuzz-pack.c
 fuzz_fuzz_pack_LDADD = $(fuzz_ldadd)
