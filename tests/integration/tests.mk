@@ -13,6 +13,7 @@ integration_scripts = \
 	integration/test-quickstart.sh \
 	integration/test-quickstart-login.sh \
 	integration/test-bad-clients.sh \
+	integration/test-block-status.sh \
 	integration/test-control-bad-input.sh \
 	integration/test-control-status.sh \
 	integration/test-daemon-life.sh \

@@ -38,4 +38,31 @@ for size in 4096 65536 33554432; do
   nbdcopy --connections=4 --request-size=$size "$(uri tmixed)" copy.img
   cmp mixed.img copy.img || fail "the copy in requests of $size differs"
 done
+
+# A copy asks where the holes are, and neither reads nor writes them; but
+# nbdcopy reads on to a whole request at the end of each of 9 runs.
+bytes_read ()
+{
+  status 'sum (e["bytes_read"] for e in j["exports"])'
+}
+data=$(nbdinfo --map --totals --json "$(uri tmixed)" |
+  json "[e['size'] for e in j if e['type'] == 0][0]")
+[ "$data" -gt 20000000 ] && [ "$data" -lt 25000000 ] ||
+  fail "of 22 MB, $data bytes are data"
+before=$(bytes_read)
+rm -f copy.img
+nbdcopy --request-size=65536 "$(uri tmixed)" copy.img
+cmp mixed.img copy.img || fail "the sparse copy differs"
+[ $(($(bytes_read) - before)) -le $((data + 9 * 65536)) ] ||
+  fail "$(($(bytes_read) - before)) bytes are read, of $data that are data"
+[ $(($(stat -c %b copy.img) * 512)) -le $((data + 65536)) ] ||
+  fail "the copy is not sparse"
+
+# The other way to skip them: a client that asks for all, in structured
+# replies, and one that takes simple ones and gets the zeros.
+for extra in --no-extents "--no-extents --synchronous"; do
+  # shellcheck disable=SC2086
+  nbdcopy $extra "$(uri tmixed)" - | cmp mixed.img - ||
+    fail "the copy with $extra differs"
+done
 expect_equal "corrupt" 0 "$(status 'j["verify"]["corrupt"]')"
