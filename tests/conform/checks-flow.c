@@ -21,6 +21,7 @@ enum {
   SMALL = 512,
   LARGE = 1 << 20,
   NR_LARGE = 16,
+  ROUNDS = 16,
 };
 
 /* COUNT reads, all sent before the first answer is looked at, then all
@@ -101,28 +102,31 @@ cookie_may_be_used_again (const struct target *target)
   }
 }
 
-/* The same cookie and the same range: whichever reply comes first is as
- * good.
+/* The same cookie and the same range, in one packet: whichever reply comes
+ * first is as good.
  */
 static void
 equal_cookies_are_both_answered (const struct target *target)
 {
   struct session *session = session_open (target);
   const struct span span = span_at (target, 0, SMALL);
-  struct request request = make_read (session, span);
-  struct pending *first, *second;
+  const struct request request = make_read (session, span);
+  uint8_t packet[2 * REQUEST_SIZE];
+  struct pending *reads[2];
 
-  request.cookie = 7;
-  first = send_request (session, request);
-  second = send_request (session, request);
-  if (!await_reply_or_end (session, first) ||
-      !await_reply_or_end (session, second)) {
-    should (false, "two requests of one cookie: expected two replies, got "
-                   "the end of the connection");
-    return;
+  for (unsigned i = 0; i < 2; i++) {
+    encode_request (&request, packet + (size_t) i * REQUEST_SIZE);
+    reads[i] = add_pending (session, &request);
   }
-  expect_bytes (target, span, reply_bytes (first));
-  expect_bytes (target, span, reply_bytes (second));
+  channel_send (&session->channel, packet, sizeof packet);
+  for (unsigned i = 0; i < 2; i++) {
+    if (!await_reply_or_end (session, reads[i])) {
+      should (false, "two requests of one cookie: expected two replies, got "
+                     "the end of the connection");
+      return;
+    }
+    expect_bytes (target, span, reply_bytes (reads[i]));
+  }
 }
 
 static void
@@ -207,28 +211,33 @@ request_by_single_bytes (const struct target *target)
   }
 }
 
-/* One and a half, then the other half and another. */
+/* One and a half, then the other half and another; over and over, for the
+ * server may look only when all is there.
+ */
 static void
 packets_end_inside_requests (const struct target *target)
 {
   struct session *session = session_open (target);
-  uint8_t bytes[3 * REQUEST_SIZE];
-  struct pending *reads[3];
   const struct span span = span_at (target, 0, SMALL);
   const size_t half = REQUEST_SIZE + REQUEST_SIZE / 2;
 
-  for (unsigned i = 0; i < ARRAY_LEN (reads); i++) {
-    const struct request request = make_read (session, span);
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    uint8_t bytes[3 * REQUEST_SIZE];
+    struct pending *reads[3];
 
-    encode_request (&request, bytes + (size_t) i * REQUEST_SIZE);
-    reads[i] = add_pending (session, &request);
+    for (unsigned i = 0; i < ARRAY_LEN (reads); i++) {
+      const struct request request = make_read (session, span);
+
+      encode_request (&request, bytes + (size_t) i * REQUEST_SIZE);
+      reads[i] = add_pending (session, &request);
+    }
+    channel_send (&session->channel, bytes, half);
+    await_reply (session, reads[0]);
+    channel_send (&session->channel, bytes + half, sizeof bytes - half);
+    await_reply (session, reads[1]);
+    await_reply (session, reads[2]);
+    expect_bytes (target, span, reply_bytes (reads[2]));
   }
-  channel_send (&session->channel, bytes, half);
-  await_reply (session, reads[0]);
-  channel_send (&session->channel, bytes + half, sizeof bytes - half);
-  await_reply (session, reads[1]);
-  await_reply (session, reads[2]);
-  expect_bytes (target, span, reply_bytes (reads[2]));
 }
 
 static void
