@@ -85,9 +85,32 @@ conform/synopsis.c: $(conform_synopsis)
 
 CLEANFILES += conform/synopsis.c conform/synopsis.c-t
 
+# A server with bugs, for the test of the checks themselves.
+check_PROGRAMS += conform/broken-server
+conform_broken_server_SOURCES = \
+	conform/broken-bugs.h \
+	conform/broken-chunks.c \
+	conform/broken-extents.c \
+	conform/broken-handshake.c \
+	conform/broken-info.c \
+	conform/broken-meta.c \
+	conform/broken-requests.c \
+	conform/broken-server.c \
+	conform/broken-tls.c \
+	conform/broken-wire.c \
+	conform/broken.h \
+	conform/protocol.h \
+	$(NULL)
+conform_broken_server_LDADD = \
+	$(top_builddir)/lib/base/libbase.la \
+	$(LIBSSL_LIBS) \
+	$(LIBCRYPTO_LIBS) \
+	$(NULL)
+
 # Shell tests: what the suite says of servers, and how it is used.
 conform_scripts = \
 	conform/test-conform-blobpagerd.sh \
+	conform/test-conform-bugs.sh \
 	conform/test-conform-nbd-server.sh \
 	conform/test-conform-nbdkit.sh \
 	conform/test-conform-qemu-nbd.sh \
