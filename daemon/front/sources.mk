@@ -40,6 +40,7 @@ front_sources = \
 	front/request.h \
 	front/shard.c \
 	front/shard.h \
+	front/tls-bio.c \
 	front/tls-config.h \
 	front/tls-context.c \
 	front/tls-internal.h \
@@ -48,6 +49,7 @@ front_sources = \
 	front/tls-psk.h \
 	front/tls-server.c \
 	front/tls-stream.c \
+	front/tls-stream.h \
 	front/tls-x509.c \
 	front/tls.h \
 	front/transport.h \

@@ -2,13 +2,12 @@
 /* Copyright the blobpager authors. */
 /* TLS streams.
  *
- * OpenSSL reads the socket itself, but what it writes goes into a buffer
- * (unsent) that is sent when a few records have come together.  So a
- * write never finds the socket full in the middle of a record, there is
- * nothing that has to be presented again later, and one system call sends
- * several records.  Records are made of the caller's bytes where they lie
- * if they are large, and of a copy where small pieces (headers, the ends
- * of replies) share a record.
+ * What OpenSSL writes goes into a buffer (tls-bio.c) that is sent when a
+ * few records have come together.  So a write never finds the socket full
+ * in the middle of a record, there is nothing that has to be presented
+ * again later, and one system call sends several records.  Records are
+ * made of the caller's bytes where they lie if they are large, and of a
+ * copy where small pieces (headers, the ends of replies) share a record.
  *
  * What a peer can cost in one call is bounded: MAX_RECVS reads of the
  * socket, MAX_CALL_BYTES encrypted.  It can make us write (key updates)
@@ -19,17 +18,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
 #include "lib/base/range.h"
 #include "daemon/front/tls-internal.h"
+#include "daemon/front/tls-stream.h"
 #include "daemon/front/transport.h"
 
 enum {
@@ -44,99 +42,6 @@ enum {
   OWN_ROOM = 4 << 10,
 };
 
-struct tls_stream {
-  SSL *ssl;
-  struct tls_pool *pool;     /* Of the loop's thread. */
-  struct tls_buffer *unsent; /* Or NULL: nothing is. */
-  unsigned nr_recvs;         /* That the socket may be read in this call. */
-  bool is_established;       /* The handshake is over. */
-  bool has_ended;            /* The client has closed its socket. */
-  bool is_ending;            /* We have said that nothing follows. */
-  const char *why;           /* Nothing works any more, or NULL.  Static. */
-};
-
-/* ---- Between OpenSSL and the socket ---- */
-
-static int
-bio_read (BIO *bio, char *data, int len)
-{
-  struct transport *transport = BIO_get_data (bio);
-  struct tls_stream *tls = transport->tls;
-  ssize_t n;
-
-  BIO_clear_retry_flags (bio);
-  if (tls->nr_recvs == 0) {
-    BIO_set_retry_read (bio); /* epoll will tell us again. */
-    return -1;
-  }
-  tls->nr_recvs--;
-  n = recv (transport->fd, data, (size_t) len, MSG_DONTWAIT);
-  if (n == -1 && (errno == EAGAIN || errno == EINTR))
-    BIO_set_retry_read (bio);
-  tls->has_ended |= n == 0;
-  return (int) n;
-}
-
-/* All of it or nothing: what cannot be kept is lost, and the connection
- * with it.
- */
-static int
-bio_write (BIO *bio, const char *data, int len)
-{
-  struct transport *transport = BIO_get_data (bio);
-  struct tls_stream *tls = transport->tls;
-  struct tls_buffer *unsent = tls->unsent;
-  const size_t n = (size_t) len;
-
-  BIO_clear_retry_flags (bio);
-  if (unsent == NULL)
-    unsent = tls->unsent = tls_pool_take (tls->pool);
-  if (unsent == NULL || sizeof unsent->data - unsent->end < n)
-    return -1;
-  memcpy (unsent->data + unsent->end, data, n);
-  unsent->end += n;
-  transport->has_unsent = true;
-  return len;
-}
-
-static long
-bio_ctrl (BIO *bio, int command, long number, void *ptr)
-{
-  (void) bio;
-  (void) number;
-  (void) ptr;
-  return command == BIO_CTRL_FLUSH;
-}
-
-static BIO_METHOD *bio_method; /* Of the whole process, once it is needed. */
-
-static void
-make_bio_method (void)
-{
-  bio_method =
-    BIO_meth_new (BIO_get_new_index () | BIO_TYPE_SOURCE_SINK, "transport");
-  if (bio_method) {
-    BIO_meth_set_read (bio_method, bio_read);
-    BIO_meth_set_write (bio_method, bio_write);
-    BIO_meth_set_ctrl (bio_method, bio_ctrl);
-  }
-}
-
-static BIO *
-new_bio (struct transport *transport)
-{
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  BIO *bio;
-
-  pthread_once (&once, make_bio_method);
-  bio = bio_method ? BIO_new (bio_method) : NULL;
-  if (bio == NULL)
-    return NULL;
-  BIO_set_data (bio, transport);
-  BIO_set_init (bio, 1);
-  return bio;
-}
-
 /* ---- Life ---- */
 
 int
@@ -145,7 +50,7 @@ transport_start_tls (struct transport *transport, struct tls_server *server,
 {
   struct tls_stream *tls = calloc (1, sizeof *tls);
   SSL *ssl = tls_server_accept (server);
-  BIO *bio = new_bio (transport);
+  BIO *bio = tls_bio_new (transport);
 
   assert (transport->tls == NULL);
   if (tls == NULL || ssl == NULL || bio == NULL) {
