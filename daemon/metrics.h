@@ -16,6 +16,8 @@
 /* clang-format off */
 #define METRICS(X) \
   X (client_connections,   counter, "Client connections accepted") \
+  X (client_tls_connections, counter, "TLS handshakes completed") \
+  X (client_tls_failures,  counter, "TLS handshakes that failed") \
   X (client_reads,         counter, "Client reads answered") \
   X (client_bytes,         counter, "Bytes sent in answer to client reads") \
   X (client_errors,        counter, "Client reads answered with an error") \

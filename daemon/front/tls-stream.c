@@ -26,6 +26,7 @@
 #include <openssl/x509_vfy.h>
 
 #include "lib/base/range.h"
+#include "daemon/metrics.h"
 #include "daemon/front/tls-internal.h"
 #include "daemon/front/tls-stream.h"
 #include "daemon/front/transport.h"
@@ -125,6 +126,7 @@ examine (struct tls_stream *tls, int result)
     return -EAGAIN;
   if (error == SSL_ERROR_ZERO_RETURN || tls->has_ended)
     return 0;
+  METRIC_ADD (client_tls_failures, !tls->is_established);
   tls->why = reason (tls);
   ERR_clear_error ();
   return -EPROTO;
@@ -282,7 +284,10 @@ tls_recv (struct transport *transport, void *buf, size_t len)
     else
       r = examine (tls, r);
   }
-  tls->is_established |= SSL_is_init_finished (tls->ssl);
+  if (!tls->is_established && SSL_is_init_finished (tls->ssl)) {
+    tls->is_established = true;
+    METRIC_ADD (client_tls_connections, 1);
+  }
   /* It may have answered.  Should that fail, sending shows it. */
   (void) transport_flush (transport);
   transport->has_input = got > 0 && r != -EAGAIN;

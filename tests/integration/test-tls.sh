@@ -76,6 +76,10 @@ expect_equal "qemu-img" "$wanted" \
 # The listeners differ: the Unix socket serves plain text, too.
 expect_equal "plain text, Unix" "$wanted" "$(sha_of_uri "$(uri disk)")"
 
+# It is a source to import from, too.
+imported=$(blobpager import --store=other-store --name=disk "$(uri_of tls)")
+expect_equal "imported" "$root  disk" "$imported"
+
 # ---- Not served ----
 
 expect_refused stranger "unable to get local issuer certificate"
@@ -93,6 +97,12 @@ grep -q 'server requires TLS encryption first' err.log ||
 expect_fail 1 qemu-img info "nbd://localhost:$port/disk"
 grep -qi 'TLS is required here' err.log ||
   fail "not said clearly: $(cat err.log)"
+
+blobpager status --control="$control" --metrics > metrics
+for metric in connections failures; do
+  grep -q "^blobpager_client_tls_${metric}_total [1-9]" metrics ||
+    fail "not counted: $(cat metrics)"
+done
 
 # The good are served as before.
 expect_equal "after all" "$wanted" "$(sha_of_uri "$(uri_of tls)")"
