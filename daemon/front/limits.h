@@ -39,6 +39,9 @@ struct front_limits {
                               has not read yet, or reads on after it had
                               stalled; and bytes ready for a client before
                               more of a large read is asked for. */
+  uint64_t tls_rekey_bytes; /* Sent under one key, where TLS can change it
+                               (1.3): AES-GCM wears out.  gnutls puts up
+                               with eight changes a second. */
   uint32_t part_bytes;      /* Larger structured reads go in such parts; at
                               most max_resume. */
 };
@@ -59,6 +62,7 @@ static const struct front_limits default_front_limits = {
   .max_extents = 1024,
   .max_bytes = 32 << 20,
   .max_resume = 1 << 20,
+  .tls_rekey_bytes = UINT64_C (64) << 30,
   .part_bytes = 256 << 10,
 };
 

@@ -47,6 +47,7 @@ shard_init (struct shard *shard, const struct front_limits *limits,
   shard->limits = limits;
   shard->pager = pager;
   shard->tls = tls;
+  shard->tls_pool.rekey_bytes = limits->tls_rekey_bytes;
   shard->clients = clients;
   TAILQ_INIT (&shard->conns);
   TAILQ_INIT (&shard->dirty);

@@ -221,6 +221,21 @@ next_record (struct cursor *cursor, uint8_t *copy, const uint8_t **ret_data)
   return len;
 }
 
+/* LEN bytes more have been encrypted: a key is good for so many.  TLS 1.2
+ * has none but the first.
+ */
+static void
+count_bytes (struct tls_stream *tls, size_t len)
+{
+  tls->nr_bytes += len;
+  if (tls->nr_bytes < tls->pool->rekey_bytes ||
+      SSL_version (tls->ssl) < TLS1_3_VERSION)
+    return;
+  /* With the next record. */
+  if (SSL_key_update (tls->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+    tls->nr_bytes = 0;
+}
+
 /* Encrypt as much as there is room for, at most MAX_BYTES and a record.
  * Returns how much, or a negative errno.
  */
@@ -239,6 +254,7 @@ encrypt (struct tls_stream *tls, struct cursor *cursor, size_t max_bytes)
     if (r != 1)
       return examine (tls, r) == 0 ? -EPIPE : -EPROTO;
     assert (written == len);
+    count_bytes (tls, len);
     total += len;
   }
   return (ssize_t) total;

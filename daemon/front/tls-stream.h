@@ -18,6 +18,7 @@ struct tls_stream {
   SSL *ssl;
   struct tls_pool *pool;     /* Of the loop's thread. */
   struct tls_buffer *unsent; /* Or NULL: nothing is. */
+  uint64_t nr_bytes;         /* Sent under the present key. */
   unsigned nr_recvs;         /* That the socket may be read in this call. */
   bool is_established;       /* The handshake is over. */
   bool has_ended;            /* The client has closed its socket. */

@@ -47,10 +47,12 @@ struct tls_buffer {
   uint8_t data[TLS_BUFFER_SIZE];
 };
 
-/* Buffers that no connection has at the moment: only one whose socket is
- * full keeps one between events.  Belongs to a loop's thread.
+/* What the streams of a loop's thread share, above all buffers that no
+ * connection has at the moment: only one whose socket is full keeps one
+ * between events.
  */
 struct tls_pool {
+  uint64_t rekey_bytes; /* Of front_limits; const. */
   struct tls_buffer *spare;
   unsigned nr_spare; /* At most TLS_MAX_SPARE. */
 };

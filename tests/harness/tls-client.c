@@ -31,6 +31,7 @@ struct relay {
   int plain; /* Non-blocking, as is fd. */
   int fd;
   SSL *ssl;
+  unsigned nr_rekeyed;   /* Key updates received. */
   struct piece up, down; /* To the server, from it. */
   bool is_full;          /* The socket of the server took nothing. */
   bool has_ended;
@@ -135,6 +136,19 @@ static bool
 is_empty (const struct piece *piece)
 {
   return piece->start == piece->end;
+}
+
+static void
+see_message (int is_sent, int version, int type, const void *data,
+             size_t len, SSL *ssl, void *opaque)
+{
+  struct relay *relay = opaque;
+
+  (void) version;
+  (void) ssl;
+  if (!is_sent && type == SSL3_RT_HANDSHAKE && len > 0 &&
+      *(const uint8_t *) data == SSL3_MT_KEY_UPDATE)
+    relay->nr_rekeyed++;
 }
 
 /* SSL returned RESULT: is it only that it has to wait? */
@@ -258,6 +272,7 @@ run_relay (void *opaque)
   counts.running--;
   counts.notified += relay->was_notified;
   counts.cut += !relay->was_notified;
+  counts.rekeyed += relay->nr_rekeyed;
   pthread_cond_signal (&one_ended);
   pthread_mutex_unlock (&lock);
   free (relay);
@@ -280,6 +295,8 @@ tls_client_relay (int fd, const struct tls_client *client)
   relay->plain = fds[1];
   relay->fd = fd;
   relay->ssl = tls_client_new (fd, client);
+  SSL_set_msg_callback (relay->ssl, see_message);
+  SSL_set_msg_callback_arg (relay->ssl, relay);
   pthread_mutex_lock (&lock);
   counts.running++;
   pthread_mutex_unlock (&lock);

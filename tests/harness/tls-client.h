@@ -66,6 +66,7 @@ struct tls_relay_counts {
   unsigned running;
   unsigned notified; /* Ended with the server's close_notify, */
   unsigned cut;      /* without, or before the handshake was done. */
+  unsigned rekeyed;  /* Times that the server has changed its key. */
 };
 struct tls_relay_counts tls_relays_wait (void);
 

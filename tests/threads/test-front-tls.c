@@ -74,6 +74,33 @@ every_kind_of_client_reads_every_byte (void)
   }
 }
 
+/* Where TLS has a way to. */
+static void
+the_key_is_changed_before_it_wears_out (void)
+{
+  struct front_fixture worn = { .limits = default_front_limits,
+                                .tls = fixture.tls,
+                                .tls_mode = TLS_REQUIRE };
+  static const struct {
+    const struct tls_client *client;
+    unsigned wanted;
+  } cases[] = { { &tls12, 0 }, { &tls13, 32 } };
+  size_t i;
+
+  worn.limits.tls_rekey_bytes = 1 << 20;
+  fixture_start (&worn);
+  for (i = 0; i < ARRAY_LEN (cases); i++) {
+    const unsigned before = tls_relays_wait ().rekeyed;
+    const int fd = tls_client_attach (&worn, cases[i].client, "mixed");
+
+    client_expect_bytes (&worn, fd, 5, 32 << 20);
+    client_expect_bytes (&worn, fd, 7, 777);
+    close (fd);
+    CHECK_EQ (tls_relays_wait ().rekeyed - before, cases[i].wanted);
+  }
+  fixture_stop (&worn);
+}
+
 /* They come in records that hold more than a connection's buffer, and the
  * socket has nothing more when the buffer has room again.
  */
@@ -495,6 +522,7 @@ main (void)
   fixture.tls_mode = TLS_REQUIRE;
   fixture_start (&fixture);
   RUN (every_kind_of_client_reads_every_byte);
+  RUN (the_key_is_changed_before_it_wears_out);
   RUN (many_requests_in_one_record_are_all_answered);
   RUN (a_write_in_many_records_is_read_over);
   RUN (a_client_that_does_not_read_holds_nothing_and_loses_nothing);
