@@ -44,6 +44,7 @@ integration_scripts = \
 	integration/test-tls-files.sh \
 	integration/test-tls-policy.sh \
 	integration/test-tls-psk.sh \
+	integration/test-tls-versions.sh \
 	integration/test-rule-1-start.sh \
 	integration/test-rule-10-automatic.sh \
 	integration/test-rule-11-counters.sh \
