@@ -9,6 +9,7 @@ fuzz_programs = \
 	fuzz/fuzz-profile \
 	fuzz/fuzz-session-reply \
 	fuzz/fuzz-session-request \
+	fuzz/fuzz-sha256 \
 	fuzz/fuzz-tag \
 	$(NULL)
 
@@ -36,6 +37,8 @@ fuzz_fuzz_image_index_SOURCES = fuzz/fuzz-image-index.c
 fuzz_fuzz_image_index_LDADD = $(fuzz_ldadd)
 fuzz_fuzz_profile_SOURCES = fuzz/fuzz-profile.c
 fuzz_fuzz_profile_LDADD = $(fuzz_ldadd)
+fuzz_fuzz_sha256_SOURCES = fuzz/fuzz-sha256.c
+fuzz_fuzz_sha256_LDADD = $(fuzz_ldadd) $(LIBCRYPTO_LIBS)
 fuzz_fuzz_session_reply_SOURCES = fuzz/fuzz-session-reply.c
 fuzz_fuzz_session_reply_LDADD = $(fuzz_ldadd)
 fuzz_fuzz_session_request_SOURCES = fuzz/fuzz-session-request.c
