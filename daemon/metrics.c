@@ -5,4 +5,16 @@
 
 #include "daemon/metrics.h"
 
-_Atomic uint64_t metrics[NR_METRICS];
+struct metric_slot metric_slots[THREAD_SLOTS];
+
+uint64_t
+metric_get (enum metric metric)
+{
+  uint64_t sum = 0;
+  unsigned i;
+
+  for (i = 0; i < THREAD_SLOTS; i++)
+    sum += atomic_load_explicit (&metric_slots[i].values[metric],
+                                 memory_order_relaxed);
+  return sum;
+}

@@ -4,13 +4,19 @@
  * the text that Prometheus reads, and the list that the documentation is
  * checked against.
  *
- * Threads: any.  Counters are relaxed: they order nothing.
+ * A counter is the sum of one for each thread slot, since every thread
+ * counts all the time.  A gauge is one number: summed up while it moves
+ * from slot to slot, it could be less than nothing.
+ *
+ * Threads: any.  All are relaxed: they order nothing.
  */
 #ifndef BP_METRICS_H
 #define BP_METRICS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
+
+#include "daemon/thread-slot.h"
 
 /* X (name, type, help): type is counter or gauge.  Units are in names. */
 /* clang-format off */
@@ -51,15 +57,33 @@ enum metric {
   NR_METRICS
 };
 
-extern _Atomic uint64_t metrics[NR_METRICS];
+enum {
+  METRIC_TYPE_counter,
+  METRIC_TYPE_gauge,
+#define X(name, type, help) METRIC_TYPE_OF_##name = METRIC_TYPE_##type,
+  METRICS (X)
+#undef X
+};
 
-#define METRIC_ADD(name, n)                                \
-  atomic_fetch_add_explicit (&metrics[METRIC_##name], (n), \
-                             memory_order_relaxed)
-#define METRIC_SUB(name, n)                                \
-  atomic_fetch_sub_explicit (&metrics[METRIC_##name], (n), \
-                             memory_order_relaxed)
-#define METRIC_GET(name) \
-  atomic_load_explicit (&metrics[METRIC_##name], memory_order_relaxed)
+/* Lines of the processor's cache of its own. */
+struct metric_slot {
+  _Alignas(64) _Atomic uint64_t values[NR_METRICS];
+};
+extern struct metric_slot metric_slots[THREAD_SLOTS];
+
+/* Where this thread changes NAME. */
+#define METRIC_MINE(name)                                     \
+  (&metric_slots[METRIC_TYPE_OF_##name == METRIC_TYPE_counter \
+                   ? thread_slot ()                           \
+                   : 0]                                       \
+      .values[METRIC_##name])
+
+#define METRIC_ADD(name, n) \
+  atomic_fetch_add_explicit (METRIC_MINE (name), (n), memory_order_relaxed)
+#define METRIC_SUB(name, n) \
+  atomic_fetch_sub_explicit (METRIC_MINE (name), (n), memory_order_relaxed)
+#define METRIC_GET(name) metric_get (METRIC_##name)
+
+uint64_t metric_get (enum metric metric);
 
 #endif /* BP_METRICS_H */

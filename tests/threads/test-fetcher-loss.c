@@ -37,11 +37,11 @@ count_loss (void *opaque)
 static const struct driver_observer observer = { .session_lost = count_loss };
 
 static bool
-nr_done_is_positive (void *opaque)
+more_bytes_have_come (void *opaque)
 {
-  const _Atomic uint64_t *bytes = opaque;
+  const uint64_t *before = opaque;
 
-  return atomic_load (bytes) > 0;
+  return METRIC_GET (driver_bytes) > *before;
 }
 
 static bool
@@ -65,6 +65,7 @@ every_fetch_survives_a_killed_driver (void)
   struct fetcher *fetcher = driver_fetcher (driver);
   struct test_fetch *fetches = test_fetches (NR_SMALL);
   const uint64_t sessions = METRIC_GET (driver_sessions);
+  uint64_t bytes;
   unsigned nr_lost;
 
   driver_observe (driver, &observer);
@@ -73,9 +74,9 @@ every_fetch_survives_a_killed_driver (void)
     for (int i = 0; i < NR_SMALL; i++)
       test_fetch_set (&fetches[i], &store.blobs[i], 0,
                       i % 3 ? FETCH_DEMAND : FETCH_REPLAY, NULL);
-    atomic_store (&metrics[METRIC_driver_bytes], 0);
+    bytes = METRIC_GET (driver_bytes);
     test_submit (fetcher, fetches, NR_SMALL);
-    test_wait_until (nr_done_is_positive, &metrics[METRIC_driver_bytes]);
+    test_wait_until (more_bytes_have_come, &bytes);
     kill (test_captive_pid (), SIGKILL);
     test_wait (fetches, NR_SMALL);
     for (int i = 0; i < NR_SMALL; i++)

@@ -38,6 +38,7 @@ thread_programs = \
 	threads/test-front-tls \
 	threads/test-hot-reads \
 	threads/test-lane \
+	threads/test-metrics \
 	threads/test-profiles \
 	threads/test-profiles-auto \
 	threads/test-read-serving \
@@ -59,6 +60,7 @@ threads_test_front_idle_SOURCES = threads/test-front-idle.c
 threads_test_front_idle_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_stop_SOURCES = threads/test-front-stop.c
 threads_test_front_stop_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_metrics_SOURCES = threads/test-metrics.c
 threads_test_front_large_SOURCES = threads/test-front-large.c
 threads_test_front_large_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_structured_SOURCES = threads/test-front-structured.c
