@@ -64,6 +64,15 @@ client_connect (const struct front_fixture *fixture)
   return client_connect_to (fixture->path, TIMEOUT_S);
 }
 
+int
+client_greeted (const struct front_fixture *fixture)
+{
+  const int fd = client_connect (fixture);
+
+  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
+  return fd;
+}
+
 static int
 attach (const struct front_fixture *fixture, const char *name,
         bool is_structured)
@@ -107,4 +116,13 @@ client_expect_bytes (const struct front_fixture *fixture, int fd,
 {
   CHECK_EQ (client_request (fd, 0, NBD_CMD_READ, offset, len), 0);
   client_recv_bytes (fixture, fd, offset, len);
+}
+
+void
+client_expect_goes_on (const struct front_fixture *fixture, int fd)
+{
+  client_send_info (fd, NBD_OPT_GO, "mixed");
+  CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
+  client_expect_bytes (fixture, fd, 4095, 2);
+  close (fd);
 }

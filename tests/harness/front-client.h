@@ -52,6 +52,17 @@ void fixture_stop (struct front_fixture *fixture);
 /* A socket. */
 int client_connect (const struct front_fixture *fixture);
 
+/* Connect and greet. */
+int client_greeted (const struct front_fixture *fixture);
+
+/* FD, which has greeted, can still attach and read.  It is closed. */
+void client_expect_goes_on (const struct front_fixture *fixture, int fd);
+
+/* The transmission flags of every export, with simple replies. */
+#define FIXTURE_FLAGS                                                  \
+  (NBD_FLAG_HAS_FLAGS | NBD_FLAG_READ_ONLY | NBD_FLAG_CAN_MULTI_CONN | \
+   NBD_FLAG_SEND_CACHE)
+
 /* Connect, and attach to NAME with GO. */
 int client_attach (const struct front_fixture *fixture, const char *name);
 

@@ -38,8 +38,10 @@ def option(s, number, data, length=None):
 def option_end(s):
     while True:
         _, _, kind, n = struct.unpack(">QIII", receive(s, 20))
-        receive(s, n)
-        if kind != 3:
+        assert n < 256 # No matter what it is that is refused,
+        text = receive(s, n)
+        if kind != 3: # and fit for a terminal.
+            assert all(byte >= 32 and byte != 127 for byte in text), text
             return kind
 
 def attach():
@@ -83,8 +85,11 @@ option(s, 999, b"")
 assert option_end(s) == 0x80000001
 option(s, 7, b"\xff" * 7)
 assert option_end(s) == 0x80000003
-option(s, 7, struct.pack(">I", 4) + b"../x" + struct.pack(">H", 0))
-assert option_end(s) == 0x80000006
+for name in (b"../x", b"n", b"n" * 128, b"n" * 255, b"n" * 4096, b"\x1b[31m",
+             b"\n" * 100, b"\xff\xfe", b"@", b"n@", b"blob/", b"blob/" * 60):
+    for number in 6, 7:
+        option(s, number, struct.pack(">I", len(name)) + name + b"\0\0")
+        assert option_end(s) == 0x80000006, name
 
 # A client that asks for five times the cache's share for replies, and
 # does not read until the others have copied the disk once more.

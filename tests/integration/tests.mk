@@ -24,6 +24,7 @@ integration_scripts = \
 	integration/test-direct-exports.sh \
 	integration/test-lagsim.sh \
 	integration/test-plugin-command-line.sh \
+	integration/test-port-probes.sh \
 	integration/test-profile-commands.sh \
 	integration/test-driver-killed.sh \
 	integration/test-driver-remote.sh \

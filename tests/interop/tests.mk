@@ -4,10 +4,12 @@
 interop_scripts = \
 	interop/test-file-system.sh \
 	interop/test-vm.sh \
+	interop/test-nbd-client.sh \
 	interop/test-nbdcopy.sh \
 	interop/test-nbdinfo.sh \
 	interop/test-qemu-client.sh \
 	interop/test-qemu-img-driver.sh \
+	interop/test-tails.sh \
 	$(NULL)
 
 TESTS += $(interop_scripts)

@@ -17,92 +17,22 @@
 
 static struct front_fixture fixture;
 
-static const uint16_t wanted_flags =
-  NBD_FLAG_HAS_FLAGS | NBD_FLAG_READ_ONLY | NBD_FLAG_CAN_MULTI_CONN |
-  NBD_FLAG_SEND_CACHE;
-
-static int
-greeted (void)
-{
-  const int fd = client_connect (&fixture);
-
-  client_greet (fd, NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
-  return fd;
-}
-
-/* FD can still attach and read. */
-static void
-expect_goes_on (int fd)
-{
-  client_send_info (fd, NBD_OPT_GO, "mixed");
-  CHECK_EQ (client_end_option (fd, NBD_OPT_GO), NBD_REP_ACK);
-  client_expect_bytes (&fixture, fd, 4095, 2);
-  close (fd);
-}
-
 /* OPTION with DATA is refused with TYPE, and FD goes on. */
 static void
 expect_refused (uint32_t option, const void *data, size_t len, uint32_t type)
 {
-  const int fd = greeted ();
+  const int fd = client_greeted (&fixture);
 
   client_send_option (fd, option, data, len);
   CHECK_EQ (client_end_option (fd, option), type);
-  expect_goes_on (fd);
-}
-
-static void
-info_tells_all_that_was_asked_and_go_serves (void)
-{
-  const int fd = greeted ();
-  uint8_t data[NBD_MAX_STRING];
-  size_t len;
-
-  client_send_info (fd, NBD_OPT_INFO, "slow");
-  CHECK_EQ (client_recv_option (fd, NBD_OPT_INFO, data, &len), NBD_REP_INFO);
-  CHECK_EQ (len, 12);
-  CHECK_EQ (get_be16 (data), NBD_INFO_EXPORT);
-  CHECK_EQ (get_be64 (data + 2), FAKE_SIZE);
-  CHECK_EQ (get_be16 (data + 10), wanted_flags);
-  CHECK_EQ (client_recv_option (fd, NBD_OPT_INFO, data, &len), NBD_REP_INFO);
-  CHECK_EQ (get_be16 (data), NBD_INFO_NAME);
-  CHECK_EQ (len, 2 + strlen ("slow"));
-  CHECK (memcmp (data + 2, "slow", 4) == 0);
-  CHECK_EQ (client_recv_option (fd, NBD_OPT_INFO, data, &len), NBD_REP_INFO);
-  CHECK_EQ (get_be16 (data), NBD_INFO_DESCRIPTION);
-  CHECK (memcmp (data + 2, "an image in memory", len - 2) == 0);
-  CHECK_EQ (client_recv_option (fd, NBD_OPT_INFO, data, &len), NBD_REP_INFO);
-  CHECK_EQ (len, 14);
-  CHECK_EQ (get_be16 (data), NBD_INFO_BLOCK_SIZE);
-  CHECK_EQ (get_be32 (data + 2), 1);
-  CHECK_EQ (get_be32 (data + 6), 4096);
-  CHECK_EQ (get_be32 (data + 10), 32 << 20);
-  CHECK_EQ (client_recv_option (fd, NBD_OPT_INFO, data, &len), NBD_REP_ACK);
-  CHECK_EQ (len, 0);
-  expect_goes_on (fd);
-}
-
-static void
-the_empty_name_is_told_its_real_one (void)
-{
-  const int fd = greeted ();
-  uint8_t data[NBD_MAX_STRING];
-  size_t len;
-
-  client_send_info (fd, NBD_OPT_INFO, "");
-  client_recv_option (fd, NBD_OPT_INFO, data, &len);
-  client_recv_option (fd, NBD_OPT_INFO, data, &len);
-  CHECK_EQ (len, 2 + strlen ("fast"));
-  CHECK (memcmp (data + 2, "fast", 4) == 0);
-  CHECK_EQ (client_end_option (fd, NBD_OPT_INFO), NBD_REP_ACK);
-  expect_goes_on (fd);
+  client_expect_goes_on (&fixture, fd);
 }
 
 static void
 unknown_options_are_refused_and_the_connection_kept (void)
 {
   static const uint32_t options[] = { 0, 4, 11, 12, 99, UINT32_MAX };
-  const int fd = greeted ();
+  const int fd = client_greeted (&fixture);
   uint8_t data[5000];
   size_t i;
 
@@ -111,7 +41,7 @@ unknown_options_are_refused_and_the_connection_kept (void)
     client_send_option (fd, options[i], data, i * 500);
     CHECK_EQ (client_end_option (fd, options[i]), NBD_REP_ERR_UNSUP);
   }
-  expect_goes_on (fd);
+  client_expect_goes_on (&fixture, fd);
 }
 
 /* The transmission flags that INFO tells on FD. */
@@ -132,18 +62,18 @@ static void
 structured_replies_are_accepted_once_and_bring_df (void)
 {
   const uint32_t option = NBD_OPT_STRUCTURED_REPLY;
-  const int fd = greeted ();
+  const int fd = client_greeted (&fixture);
 
-  CHECK_EQ (flags_of_export (fd), wanted_flags);
+  CHECK_EQ (flags_of_export (fd), FIXTURE_FLAGS);
   client_send_option (fd, option, "x", 1);
   CHECK_EQ (client_end_option (fd, option), NBD_REP_ERR_INVALID);
-  CHECK_EQ (flags_of_export (fd), wanted_flags);
+  CHECK_EQ (flags_of_export (fd), FIXTURE_FLAGS);
   client_send_option (fd, option, NULL, 0);
   CHECK_EQ (client_end_option (fd, option), NBD_REP_ACK);
-  CHECK_EQ (flags_of_export (fd), wanted_flags | NBD_FLAG_SEND_DF);
+  CHECK_EQ (flags_of_export (fd), FIXTURE_FLAGS | NBD_FLAG_SEND_DF);
   client_send_option (fd, option, NULL, 0);
   CHECK_EQ (client_end_option (fd, option), NBD_REP_ERR_INVALID);
-  CHECK_EQ (flags_of_export (fd), wanted_flags | NBD_FLAG_SEND_DF);
+  CHECK_EQ (flags_of_export (fd), FIXTURE_FLAGS | NBD_FLAG_SEND_DF);
   close (fd);
 }
 
@@ -219,10 +149,10 @@ oversize_options_are_refused (void)
   expect_name_refused (64 << 10, NBD_REP_ERR_TOO_BIG);
   expect_name_refused ((32 << 20) - 6, NBD_REP_ERR_TOO_BIG);
 
-  fd = greeted ();
+  fd = client_greeted (&fixture);
   client_send_option (fd, NBD_OPT_GO, NULL, (32 << 20) + 1);
   client_expect_closed (fd);
-  fd = greeted ();
+  fd = client_greeted (&fixture);
   client_send_option (fd, 77, NULL, UINT32_MAX);
   client_expect_closed (fd);
 }
@@ -241,7 +171,7 @@ exports_that_cannot_be_opened_say_why (void)
     { "denied", NBD_REP_ERR_POLICY },
     { "broken", NBD_REP_ERR_PLATFORM },
   };
-  const int fd = greeted ();
+  const int fd = client_greeted (&fixture);
   size_t i;
 
   for (i = 0; i < ARRAY_LEN (cases); i++) {
@@ -250,46 +180,13 @@ exports_that_cannot_be_opened_say_why (void)
     client_send_info (fd, NBD_OPT_GO, cases[i].name);
     CHECK_EQ (client_end_option (fd, NBD_OPT_GO), cases[i].type);
   }
-  expect_goes_on (fd);
-}
-
-/* The old way to attach: WANTED_ZEROES behind size and flags. */
-static void
-expect_export_name (uint32_t flags, size_t wanted_zeroes)
-{
-  const int fd = client_connect (&fixture);
-  uint8_t reply[10 + 124];
-
-  client_greet (fd, flags);
-  client_send_option (fd, NBD_OPT_EXPORT_NAME, "mixed", 5);
-  client_recv (fd, reply, 10 + wanted_zeroes);
-  CHECK_EQ (get_be64 (reply), FAKE_SIZE);
-  CHECK_EQ (get_be16 (reply + 8), wanted_flags);
-  if (wanted_zeroes)
-    CHECK (bytes_are_zero (reply + 10, wanted_zeroes));
-  client_expect_bytes (&fixture, fd, 1, 4096);
-  close (fd);
-}
-
-static void
-export_name_attaches_with_and_without_zeroes (void)
-{
-  int fd;
-
-  expect_export_name (NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES, 0);
-  expect_export_name (NBD_FLAG_FIXED_NEWSTYLE, 124);
-  expect_export_name (0, 124);
-
-  /* It has no error reply. */
-  fd = greeted ();
-  client_send_option (fd, NBD_OPT_EXPORT_NAME, "nobody", 6);
-  client_expect_closed (fd);
+  client_expect_goes_on (&fixture, fd);
 }
 
 static void
 list_names_every_tag_and_not_the_session (void)
 {
-  const int fd = greeted ();
+  const int fd = client_greeted (&fixture);
   uint8_t data[NBD_MAX_STRING];
   size_t len, count = 0;
   uint32_t name_len;
@@ -305,13 +202,13 @@ list_names_every_tag_and_not_the_session (void)
   }
   CHECK_EQ (len, 0);
   CHECK_EQ (count, 10);
-  expect_goes_on (fd);
+  client_expect_goes_on (&fixture, fd);
 }
 
 static void
 abort_is_acknowledged (void)
 {
-  const int fd = greeted ();
+  const int fd = client_greeted (&fixture);
   uint8_t data[NBD_MAX_STRING];
   size_t len;
 
@@ -327,7 +224,7 @@ lost_framing_ends_the_connection (void)
 
   client_greet (fd, 1 << 2); /* A flag that nobody offered. */
   client_expect_closed (fd);
-  fd = greeted ();
+  fd = client_greeted (&fixture);
   client_send (fd, "IHAVEOPS\0\0\0\7\0\0\0\0", NBD_OPTION_HEADER_SIZE);
   client_expect_closed (fd);
 }
@@ -413,7 +310,8 @@ answers_that_nobody_reads_yet_are_not_lost (void)
   enum {
     COUNT = 2000
   };
-  const int fd = greeted (), other = client_attach (&fixture, "fast");
+  const int fd = client_greeted (&fixture);
+  const int other = client_attach (&fixture, "fast");
   static uint8_t options[COUNT * NBD_OPTION_HEADER_SIZE];
   int i;
 
@@ -426,21 +324,18 @@ answers_that_nobody_reads_yet_are_not_lost (void)
   close (other);
   for (i = 0; i < COUNT; i++)
     CHECK_EQ (client_end_option (fd, NBD_OPT_LIST), NBD_REP_ACK);
-  expect_goes_on (fd);
+  client_expect_goes_on (&fixture, fd);
 }
 
 int
 main (void)
 {
   fixture_start (&fixture);
-  RUN (info_tells_all_that_was_asked_and_go_serves);
-  RUN (the_empty_name_is_told_its_real_one);
   RUN (unknown_options_are_refused_and_the_connection_kept);
   RUN (structured_replies_are_accepted_once_and_bring_df);
   RUN (malformed_options_are_refused_and_the_connection_kept);
   RUN (oversize_options_are_refused);
   RUN (exports_that_cannot_be_opened_say_why);
-  RUN (export_name_attaches_with_and_without_zeroes);
   RUN (list_names_every_tag_and_not_the_session);
   RUN (abort_is_acknowledged);
   RUN (lost_framing_ends_the_connection);

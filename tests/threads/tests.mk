@@ -29,6 +29,7 @@ thread_programs = \
 	threads/test-front-block-status \
 	threads/test-front-clients \
 	threads/test-front-contexts \
+	threads/test-front-exports \
 	threads/test-front-handshake \
 	threads/test-front-idle \
 	threads/test-front-large \
@@ -54,6 +55,8 @@ threads_test_front_contexts_SOURCES = threads/test-front-contexts.c
 threads_test_front_contexts_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_clients_SOURCES = threads/test-front-clients.c
 threads_test_front_clients_LDADD = harness/libfronttest.la $(LDADD)
+threads_test_front_exports_SOURCES = threads/test-front-exports.c
+threads_test_front_exports_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_handshake_SOURCES = threads/test-front-handshake.c
 threads_test_front_handshake_LDADD = harness/libfronttest.la $(LDADD)
 threads_test_front_idle_SOURCES = threads/test-front-idle.c
