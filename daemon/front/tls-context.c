@@ -114,16 +114,22 @@ choose_credentials (SSL *ssl, int *alert, void *opaque)
 
 /* ---- Contexts ---- */
 
-static int
+static bool
 set_up (SSL_CTX *context)
 {
+  static const unsigned char name[] = "blobpagerd";
+
   SSL_CTX_set_options (context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
                                   SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_session_cache_mode (context, SSL_SESS_CACHE_OFF);
   /* An idle connection keeps no buffers. */
   SSL_CTX_set_mode (context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead (context, 1);
-  return SSL_CTX_set_num_tickets (context, 0) == 1 &&
+  /* OpenSSL takes a pre-shared key for a session, and those must belong
+   * to something where certificates are asked for.
+   */
+  return SSL_CTX_set_session_id_context (context, name, sizeof name) == 1 &&
+         SSL_CTX_set_num_tickets (context, 0) == 1 &&
          SSL_CTX_set_dh_auto (context, 1) == 1 &&
          (SSL_CTX_get_min_proto_version (context) >= TLS1_2_VERSION ||
           SSL_CTX_set_min_proto_version (context, TLS1_2_VERSION) == 1);

@@ -21,6 +21,7 @@ make_key alice > wrong/keys.psk
 make_key mallory > mallory/keys.psk
 make_ca ca
 make_certificate ca tls server server
+make_certificate ca tls client client
 
 # uri_of USER DIR [PARAMETER...]: on TCP, with the key in DIR.
 uri_of ()
@@ -76,9 +77,12 @@ stop_blobpagerd
 rm blobpagerd.log
 
 # gnutls would rather have a cipher whose hash does not suit the key.
-start_blobpagerd --store="$store" --profile=off --tls-psk=server.psk \
-  --tls-certificates=tls "${listen[@]}"
-check_everybody
-expect_equal "with a certificate" "$wanted" \
-  "$(sha_of_uri "nbds://localhost:$port/disk?tls-certificates=$tmp/tls")"
-stop_blobpagerd
+for verify in "" --tls-verify-peer; do
+  start_blobpagerd --store="$store" --profile=off --tls-psk=server.psk \
+    --tls-certificates=tls $verify "${listen[@]}"
+  check_everybody
+  expect_equal "with a certificate" "$wanted" \
+    "$(sha_of_uri "nbds://localhost:$port/disk?tls-certificates=$tmp/tls")"
+  stop_blobpagerd
+  rm blobpagerd.log
+done
