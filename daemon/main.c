@@ -6,6 +6,7 @@
  * first to the last, stopped from the last to the first.
  *
  *   signals   blocked in every thread; taken here, one at a time
+ *   limits    as many open files as we may have
  *   stdio     standard input and output are the client's (--stdio only);
  *             its stop lets what was sent be written
  *   control   the control socket is ours
@@ -37,6 +38,7 @@
 #include <stdlib.h>
 
 #include "daemon/control/control.h"
+#include "daemon/descriptors.h"
 #include "daemon/front/front.h"
 #include "daemon/front/listener.h"
 #include "daemon/front/tls.h"
@@ -223,6 +225,14 @@ stop_profiles (struct daemon *daemon)
 }
 
 static int
+raise_limits (struct daemon *daemon, struct bp_error *err)
+{
+  (void) err;
+  descriptors_allow (daemon->options.max_clients);
+  return 0;
+}
+
+static int
 start_stdio (struct daemon *daemon, struct bp_error *err)
 {
   daemon->stdio = (struct stdio_client) STDIO_NONE;
@@ -367,6 +377,7 @@ struct stage {
 /* clang-format off */
 static const struct stage serve_stages[] = {
   { start_signals,  stop_signals },
+  { raise_limits,   NULL },
   { start_stdio,    stop_stdio },
   { start_control,  stop_control },
   { start_tls,      stop_tls },

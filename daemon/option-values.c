@@ -25,6 +25,7 @@
 
 enum {
   MAX_SECONDS = 24 * 60 * 60,
+  MAX_CLIENTS = 1000000,
   MAX_PINS = 4096,
 };
 
@@ -217,6 +218,19 @@ set_exit_when_idle (struct options *options, const char *value,
 {
   (void) err;
   return parse_seconds (value, 1, &options->exit_when_idle);
+}
+
+int
+set_max_clients (struct options *options, const char *value,
+                 struct bp_error *err)
+{
+  uint64_t count;
+
+  (void) err;
+  if (bp_number_parse (value, 1, MAX_CLIENTS, &count) < 0)
+    return -EINVAL;
+  options->max_clients = (unsigned) count;
+  return 0;
 }
 
 /* SCHEME://AUTHORITY/EXPORT?QUERY of an NBD URI, where EXPORT may be

@@ -31,6 +31,7 @@
 enum {
   DEFAULT_DRIVER_TIMEOUT = 30, /* Seconds. */
   DEFAULT_DRAIN = 5,           /* Seconds. */
+  DEFAULT_MAX_CLIENTS = 4096,
   EXIT_USAGE = 2,
 };
 
@@ -114,6 +115,9 @@ static const struct option_row rows[] = {
   { "sha256", "auto|openssl",
     "what verifies: the fastest there is, or OpenSSL alone [auto]",
     set_sha256 },
+  { "max-clients", "NUMBER",
+    "connections at a time; one more is closed at once [4096]",
+    set_max_clients },
   { "pin", "TAG=ROOT",
     "serve TAG only while it names this image root; may be repeated",
     set_pin },
@@ -296,6 +300,7 @@ options_parse (struct options *options, int argc, char *argv[])
     .profile_auto = true,
     .driver_timeout = DEFAULT_DRIVER_TIMEOUT,
     .drain = DEFAULT_DRAIN,
+    .max_clients = DEFAULT_MAX_CLIENTS,
   };
   for (int i = 1; i < argc;)
     i += parse_option (options, argv[i], i + 1 < argc ? argv[i + 1] : NULL);

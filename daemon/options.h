@@ -57,6 +57,7 @@ struct options {
   uint64_t replay_rate;    /* Bytes a second; 0: no limit. */
   unsigned driver_timeout; /* Seconds. */
   unsigned drain;          /* Seconds. */
+  unsigned max_clients;    /* Connections at a time; 0: as usual. */
   unsigned exit_when_idle; /* Seconds; 0: never. */
   enum bp_sha256_way sha256;
   struct pin_option *pins;
@@ -118,6 +119,7 @@ option_setter set_replay_rate;
 option_setter set_driver_timeout;
 option_setter set_drain;
 option_setter set_exit_when_idle;
+option_setter set_max_clients;
 option_setter set_sha256;
 option_setter set_pin;
 option_setter set_pidfile;

@@ -212,8 +212,11 @@ front_new (struct front **ret_front, const struct options *options,
            struct pager *pager, struct tls_server *tls,
            struct bp_error *err)
 {
-  return front_new_limited (ret_front, options, pager, tls,
-                            &default_front_limits, err);
+  struct front_limits limits = default_front_limits;
+
+  if (options->max_clients > 0)
+    limits.max_clients = options->max_clients;
+  return front_new_limited (ret_front, options, pager, tls, &limits, err);
 }
 
 /* Counted meanwhile, so that its end is noticed even if it has no

@@ -48,7 +48,7 @@ struct front_limits {
 
 static const struct front_limits default_front_limits = {
   .nr_loops = 0,
-  .max_clients = 4096,
+  .max_clients = 4096, /* --max-clients says otherwise. */
   .handshake_ns = 10 * NS_PER_SEC,
   .max_options = 16384,
   .stall_ns = 200 * NS_PER_MS,

@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	data/sha256.tsv \
 	harness/as-systemd.py \
 	harness/control-talk.py \
+	harness/crowd.py \
 	harness/functions.sh \
 	harness/menu.sh \
 	harness/nbdkit-sanitized.sh \

@@ -16,6 +16,7 @@ integration_scripts = \
 	integration/test-block-status.sh \
 	integration/test-control-bad-input.sh \
 	integration/test-control-status.sh \
+	integration/test-crowd.sh \
 	integration/test-daemon-life.sh \
 	integration/test-daemon-systemd.sh \
 	integration/test-daemon-usage.sh \

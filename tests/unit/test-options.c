@@ -14,6 +14,7 @@
 
 #include <criterion/criterion.h>
 
+#include "daemon/front/limits.h"
 #include "daemon/options.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/range.h"
@@ -135,6 +136,7 @@ Test (options, defaults_are_those_of_the_manual)
   cr_assert_eq (options.replay_rate, 0);
   cr_assert_eq (options.driver_timeout, 30);
   cr_assert_eq (options.drain, 5);
+  cr_assert_eq (options.max_clients, default_front_limits.max_clients);
   cr_assert_eq (options.sha256, BP_SHA256_AUTO);
   cr_assert_eq (options.nr_pins, 0);
   cr_assert_null (options.pidfile);
@@ -147,7 +149,8 @@ Test (options, value_may_be_the_next_word)
   CLEANUP_OPTIONS struct options options =
     PARSE ("--store", "/s", "--listen", "unix:/tmp/s", "--cache-size", "1G",
            "--profile=off", "--replay-rate=10M", "--driver-timeout", "7",
-           "--drain=0", "--sha256=openssl",
+           "--drain=0", "--exit-when-idle=9",
+           "--max-clients=3", "--sha256=openssl",
            "--pidfile=/p", "--control=/c", "--check", "--verbose");
 
   cr_assert_str_eq (options.store, "/s");
@@ -156,6 +159,8 @@ Test (options, value_may_be_the_next_word)
   cr_assert_eq (options.replay_rate, 10 << 20);
   cr_assert_eq (options.driver_timeout, 7);
   cr_assert_eq (options.drain, 0);
+  cr_assert_eq (options.exit_when_idle, 9);
+  cr_assert_eq (options.max_clients, 3);
   cr_assert_eq (options.sha256, BP_SHA256_OPENSSL);
   cr_assert_str_eq (options.pidfile, "/p");
   cr_assert_str_eq (options.control, "/c");
@@ -265,6 +270,8 @@ Test (options, every_value_out_of_range_is_refused)
     "--drain=-1",
     "--drain=86401",
     "--exit-when-idle=0",
+    "--max-clients=0",
+    "--max-clients=1000001",
     "--exit-when-idle=soon",
     "--sha256=sha-ni",
     "--sha256=",
