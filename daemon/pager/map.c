@@ -27,9 +27,9 @@
  * takes a tenth of a millisecond.
  */
 enum {
-  WORK_LIMIT = 16384,
+  WORK_LIMIT = 4096,
   WORK_SPAN = 1,
-  WORK_PEEK = 16,
+  WORK_PEEK = 2,
 };
 
 /* One kind of map. */
