@@ -21,7 +21,13 @@ case $name in
   nbd-*)
     sources+=("$src"/tests/fuzz/nbd-{model,server}.c
       "$src"/tests/harness/{fake-map,fake-pager,vectors}.c
-      "$src"/daemon/front/*.c "$src"/daemon/{log,metrics,unix-socket}.c) ;;
+      "$src"/daemon/front/*.c)
+    for source in "$src"/daemon/*.c; do
+      case $source in
+        */main.c | */option*.c) ;; # Who calls the front.
+        *) sources+=("$source") ;;
+      esac
+    done ;;
 esac
 
 out=$PWD/fuzz-$name.out
