@@ -218,12 +218,10 @@ attach_image (struct export *export, const struct bp_tag *tag,
 static int
 check_empty_blob (const struct bp_root *root)
 {
-  struct bp_root empty;
-  int r = bp_merkle_root ("", 0, &empty);
+  struct bp_window window = { .data = "", .root = root };
 
-  if (r < 0)
-    return r;
-  return bp_root_equal (root, &empty) ? 0 : -EPROTO;
+  bp_verify_windows (&window, 1);
+  return window.status == 0 ? 0 : -EPROTO;
 }
 
 static int
