@@ -41,6 +41,7 @@ integration_scripts = \
 	integration/test-stdio.sh \
 	integration/test-store-commands.sh \
 	integration/test-store-manual.sh \
+	integration/test-structured-reads.sh \
 	integration/test-tls.sh \
 	integration/test-tls-driver.sh \
 	integration/test-tls-files.sh \

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "lib/base/bytes.h"
@@ -104,6 +105,43 @@ writes_are_refused_after_their_payload_is_read_over (void)
   CHECK_EQ (client_request (fd, 1, NBD_CMD_WRITE_ZEROES, 0, UINT32_MAX),
             NBD_EPERM);
   client_expect_bytes (&fixture, fd, 0, 100);
+  free (payload);
+  close (fd);
+}
+
+/* Kilobytes that this process has ever used at once. */
+static long
+peak_memory (void)
+{
+  struct rusage usage;
+
+  CHECK_EQ (getrusage (RUSAGE_SELF, &usage), 0);
+  return usage.ru_maxrss;
+}
+
+static void
+the_largest_payload_is_read_over_in_constant_memory (void)
+{
+  enum {
+    CHUNK = 1 << 20
+  };
+  const int fd = client_attach (&fixture, "fast");
+  uint8_t *payload = calloc (1, CHUNK);
+  uint64_t left = UINT32_MAX, cookie, n;
+  long before;
+
+  CHECK (payload != NULL);
+  memset (payload, 0x25, CHUNK);
+  before = peak_memory ();
+  client_send_request (fd, 0, NBD_CMD_WRITE, 77, 0, UINT32_MAX);
+  for (; left > 0; left -= n) {
+    n = MIN (left, CHUNK);
+    client_send (fd, payload, n);
+  }
+  CHECK_EQ (client_recv_reply (fd, &cookie), NBD_EPERM);
+  CHECK_EQ (cookie, 77);
+  client_expect_bytes (&fixture, fd, 0, 100);
+  CHECK (peak_memory () - before < 16 << 10);
   free (payload);
   close (fd);
 }
@@ -208,8 +246,9 @@ many_requests_in_flight_are_each_answered_once (void)
   close (fd);
 }
 
+/* Of a client that has shown to read. */
 static void
-four_thousand_reads_of_one_client_are_under_way_at_once (void)
+four_thousand_reads_are_under_way_at_once (void)
 {
   enum {
     COUNT = 4096,
@@ -219,6 +258,9 @@ four_thousand_reads_of_one_client_are_under_way_at_once (void)
   static bool is_answered[COUNT];
   uint64_t i, cookie;
 
+  fake_pager_let_go (fixture.pager);
+  client_expect_bytes (&fixture, fd, 0, COUNT * LEN);
+  fake_pager_hold_again (fixture.pager);
   for (i = 0; i < COUNT; i++)
     client_send_request (fd, 0, NBD_CMD_READ, i, i * 4097, LEN);
   WAIT_UNTIL (fake_pager_counts (fixture.pager).waiting == COUNT);
@@ -259,12 +301,13 @@ main (void)
   RUN (reads_out_of_bounds_are_refused_and_the_connection_goes_on);
   RUN (unknown_flags_and_commands_are_refused);
   RUN (writes_are_refused_after_their_payload_is_read_over);
+  RUN (the_largest_payload_is_read_over_in_constant_memory);
   RUN (a_wrong_magic_ends_that_connection_only);
   RUN (cache_is_answered_at_once);
   RUN (corrupt_bytes_are_an_error_for_exactly_that_range);
   RUN (a_read_that_ends_with_the_daemon_is_not_answered);
   RUN (many_requests_in_flight_are_each_answered_once);
-  RUN (four_thousand_reads_of_one_client_are_under_way_at_once);
+  RUN (four_thousand_reads_are_under_way_at_once);
   RUN (disc_answers_what_is_under_way);
   fixture_stop (&fixture);
   return EXIT_SUCCESS;
