@@ -94,9 +94,9 @@ heed_signals (struct daemon *daemon)
   int sig;
 
   while ((sig = signals_take (&daemon->signals)) == SIGHUP) {
+    pager_forget_tags (daemon->pager);
     log_info ("SIGHUP: exports opened from now on look their tags up "
               "afresh");
-    pager_forget_tags (daemon->pager);
     reload_tls (daemon);
   }
   if (sig != 0)

@@ -20,6 +20,7 @@ integration_scripts = \
 	integration/test-daemon-life.sh \
 	integration/test-daemon-systemd.sh \
 	integration/test-daemon-usage.sh \
+	integration/test-daemon-users.sh \
 	integration/test-drain.sh \
 	integration/test-direct-corrupt.sh \
 	integration/test-direct-exports.sh \
@@ -38,6 +39,7 @@ integration_scripts = \
 	integration/test-import-several-packs.sh \
 	integration/test-import-sizes.sh \
 	integration/test-import-sparse.sh \
+	integration/test-reimport.sh \
 	integration/test-stdio.sh \
 	integration/test-store-commands.sh \
 	integration/test-store-manual.sh \
@@ -48,6 +50,7 @@ integration_scripts = \
 	integration/test-tls-policy.sh \
 	integration/test-tls-psk.sh \
 	integration/test-tls-versions.sh \
+	integration/test-units.sh \
 	integration/test-rule-1-start.sh \
 	integration/test-rule-10-automatic.sh \
 	integration/test-rule-11-counters.sh \
