@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright the blobpager authors. */
 /* Clients that break the protocol, each in one way: they say what they
- * have to say, listen for a moment, and go.  What they are told does not
- * matter here, as long as the server lives and the others notice nothing.
+ * have to say, and go, or wait for the server to hang up.  What they are
+ * told does not matter here, as long as the others notice nothing.
  */
 #include <config.h>
 
-#include <poll.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,7 +19,6 @@
 
 enum {
   MAX_SPEECH = 64 << 10,
-  LISTEN_MS = 50,
   NBD_OPT_HIGHEST = 12, /* Options above are unknown to everybody. */
 };
 
@@ -256,16 +255,18 @@ say (int fd, const struct speech *speech)
   }
 }
 
-/* Until the server hangs up, or says nothing for a moment. */
+/* There is no more to come: the server must hang up. */
 static void
-listen_a_little (int fd)
+wait_for_the_end (int fd)
 {
-  struct pollfd pfd = { .fd = fd, .events = POLLIN };
   uint8_t buf[16 << 10];
+  ssize_t n;
 
-  while (poll (&pfd, 1, LISTEN_MS) == 1)
-    if (recv (fd, buf, sizeof buf, 0) <= 0)
-      return;
+  shutdown (fd, SHUT_WR);
+  do
+    n = recv (fd, buf, sizeof buf, 0);
+  while (n > 0);
+  CHECK (n == 0 || errno == ECONNRESET);
 }
 
 void
@@ -276,7 +277,10 @@ storm_malformed_client (struct storm *storm, uint64_t *chance)
 
   ways[roll (chance, ARRAY_LEN (ways))](&speech, storm, chance);
   say (fd, &speech);
-  if (roll (chance, 2))
-    listen_a_little (fd);
+  /* Few just go, or the server would have more of them than it may have
+   * clients before it notices.
+   */
+  if (roll (chance, 8) != 0)
+    wait_for_the_end (fd);
   close (fd);
 }
