@@ -184,7 +184,8 @@ channel_recv_some (struct channel *channel, void *data, size_t len,
   while (have < len) {
     const size_t n = MIN (len - have, channel->in_len);
 
-    memcpy (p + have, channel->in + channel->in_start, n);
+    if (n > 0)
+      memcpy (p + have, channel->in + channel->in_start, n);
     channel->in_start += n;
     channel->in_len -= n;
     have += n;

@@ -67,15 +67,14 @@ static void
 write_payload_is_not_parsed (const struct target *target)
 {
   struct session *session = session_open (target);
-  const struct span span =
-    span_at (target, 0, NR_HIDDEN * REQUEST_SIZE);
-  uint8_t *payload = take_memory (NR_HIDDEN * REQUEST_SIZE);
+  const struct span span = span_at (target, 0, NR_HIDDEN * REQUEST_SIZE);
+  uint8_t *payload = take_memory (span.len);
   struct request hidden = make_request (session, CMD_READ, 0, 0, span.len);
   struct pending *pending;
 
   hidden.cookie = UINT64_C (0x68696464656e2121);
-  for (unsigned i = 0; i < NR_HIDDEN; i++)
-    encode_request (&hidden, payload + (size_t) i * REQUEST_SIZE);
+  for (size_t i = 0; i + REQUEST_SIZE <= span.len; i += REQUEST_SIZE)
+    encode_request (&hidden, payload + i);
   pending = send_request (session, make_request (session, CMD_WRITE, 0,
                                                  span.offset, span.len));
   channel_send (&session->channel, payload, span.len);

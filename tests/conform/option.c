@@ -27,7 +27,8 @@ put_bytes (struct option_data *data, const void *bytes, size_t len)
   if (len > sizeof data->bytes - data->len)
     fail ("%zu bytes of option data: too many for this suite",
           data->len + len);
-  memcpy (data->bytes + data->len, bytes, len);
+  if (len > 0)
+    memcpy (data->bytes + data->len, bytes, len);
   data->len += len;
 }
 
