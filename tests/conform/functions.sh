@@ -61,12 +61,3 @@ serve_nbdkit ()
   wait_until 30 test -e "$tmp/nbdkit.pid"
 }
 nbdkit=${BLOBPAGER_REAL_NBDKIT:-$BLOBPAGER_NBDKIT}
-
-# free_tcp_port: one that nobody listens on.
-free_tcp_port ()
-{
-  python3 -c 'import socket
-s = socket.socket ()
-s.bind (("127.0.0.1", 0))
-print (s.getsockname ()[1])'
-}

@@ -13,7 +13,7 @@ dd if=part of=large.img conv=notrunc status=none bs=1M seek=4095
 make_store disk.img disk
 make_store tiny.img tiny
 make_store large.img large
-tcp_port=$(free_tcp_port)
+tcp_port=$(free_port)
 start_blobpagerd --store="$store" --profile=off \
   --listen="tcp:127.0.0.1:$tcp_port"
 

@@ -13,7 +13,7 @@ cat > nbd.conf << END
 [generic]
   unixsock = $tmp/nbd.sock
   listenaddr = 127.0.0.1
-  port = $(free_tcp_port)
+  port = $(free_port)
   allowlist = true
 [disk]
   exportname = $tmp/disk.img

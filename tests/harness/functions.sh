@@ -247,12 +247,3 @@ with open(sys.argv[1], "r+b") as f:
     f.write(bytes([byte ^ 4]))
 END
 }
-
-# free_port: a TCP port of 127.0.0.1 that nobody has at the moment.
-free_port ()
-{
-  python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
