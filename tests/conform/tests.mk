@@ -114,6 +114,7 @@ conform_scripts = \
 	conform/test-conform-nbd-server.sh \
 	conform/test-conform-nbdkit.sh \
 	conform/test-conform-qemu-nbd.sh \
+	conform/test-conform-tls.sh \
 	conform/test-conform-usage.sh \
 	$(NULL)
 
