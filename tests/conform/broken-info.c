@@ -4,7 +4,6 @@
 #include <config.h>
 
 #include <string.h>
-#include <unistd.h>
 
 #include "conform/broken.h"
 #include "conform/protocol.h"
@@ -149,7 +148,7 @@ send_answer (struct client *client, uint32_t option,
 
 /* Bugs in what is done with names. */
 static bool
-is_served (const struct info_request *request)
+is_served (struct client *client, const struct info_request *request)
 {
   const size_t len = request->name_len;
 
@@ -158,7 +157,7 @@ is_served (const struct info_request *request)
   if (len == MAX_STRING && has_bug (BUG_LONGEST_NAME_CLOSES))
     client_leave ();
   if (memchr (request->name, '\0', len) && has_bug (BUG_NUL_NAME_HANGS))
-    pause ();
+    client_skip (client, UINT64_MAX); /* Until the client has had enough. */
   return is_our_export (request->name, len) ||
          (len > MAX_STRING && has_bug (BUG_OVERLONG_NAME_SERVED)) ||
          has_bug (BUG_INFO_NAME_UNCHECKED) || has_bug (BUG_INFO_NAME_WRAPS);
@@ -177,7 +176,7 @@ handle_info (struct client *client, uint32_t option, const uint8_t *data,
     error = REP_ERR_POLICY;
   else if (!parse (data, len, &request))
     error = REP_ERR_INVALID;
-  else if (!is_served (&request))
+  else if (!is_served (client, &request))
     error = has_bug (BUG_UNKNOWN_EXPORT_INVALID) ? REP_ERR_INVALID
                                                  : REP_ERR_UNKNOWN;
   if (error == 0)
