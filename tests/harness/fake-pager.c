@@ -186,6 +186,7 @@ count_unreleased (struct pager *pager, int64_t bytes)
 
   LOCKED (&pager->lock);
   counts->unreleased += (uint64_t) bytes;
+  counts->completed += bytes > 0 ? (uint64_t) bytes : 0;
   counts->max_unreleased = MAX (counts->max_unreleased, counts->unreleased);
   pthread_cond_broadcast (&pager->changed);
 }

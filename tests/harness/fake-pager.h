@@ -61,6 +61,7 @@ struct fake_counts {
   unsigned failed;         /* Reads ever that met FAKE_BAD_OFFSET. */
   uint64_t unreleased;     /* Bytes of complete reads not released. */
   uint64_t max_unreleased; /* The most there ever were. */
+  uint64_t completed;      /* Bytes of reads ever complete. */
   uint64_t prefetched;     /* Bytes ever asked for by CACHE. */
 };
 struct fake_counts fake_pager_counts (struct pager *pager);

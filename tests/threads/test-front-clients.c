@@ -262,12 +262,13 @@ expect_whole_replies (const char *export)
     LEN = 1 << 20
   };
   const int fd = client_attach (&fixture, export);
+  const uint64_t before = counts ().completed;
   uint64_t cookie;
   uint32_t error;
   int i;
 
   ask (fd, READS, LEN);
-  WAIT_UNTIL (counts ().unreleased > 0);
+  WAIT_UNTIL (counts ().completed > before);
   WAIT_UNTIL (counts ().unreleased == 0);
   for (i = 0; i < REFUSED; i++)
     client_send_request (fd, 0, NBD_CMD_TRIM, 99, 0, 512);
