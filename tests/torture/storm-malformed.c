@@ -26,6 +26,7 @@ enum {
 struct speech {
   uint8_t bytes[MAX_SPEECH];
   size_t len;
+  size_t pause; /* Where an option's reply is waited for; 0: nowhere. */
 };
 
 static void
@@ -169,7 +170,8 @@ broken_tls (struct speech *speech, const struct storm *storm,
   (void) storm;
   if (roll (chance, 2)) {
     add_flags (speech, 3);
-    add_option (speech, NBD_OPTION_MAGIC, 5 /* STARTTLS */, 0);
+    add_option (speech, NBD_OPTION_MAGIC, NBD_OPT_STARTTLS, 0);
+    speech->pause = roll (chance, 4) == 0 ? 0 : speech->len;
   }
   add (speech, hello, sizeof hello - 1);
   add_noise (speech, chance, roll (chance, 600));
@@ -240,19 +242,29 @@ static const prepare_fn ways[] = {
   senseless_requests,
 };
 
-/* All of it, or what the server takes before it hangs up. */
+/* All of LEN bytes, or what the server takes before it hangs up. */
 static void
-say (int fd, const struct speech *speech)
+say (int fd, const uint8_t *bytes, size_t len)
 {
-  size_t said = 0;
-  ssize_t n;
+  while (len > 0) {
+    const ssize_t n = send (fd, bytes, len, MSG_NOSIGNAL);
 
-  while (said < speech->len) {
-    n = send (fd, speech->bytes + said, speech->len - said, MSG_NOSIGNAL);
     if (n == -1)
       return;
-    said += (size_t) n;
+    bytes += n;
+    len -= (size_t) n;
   }
+}
+
+static void
+give_speech (int fd, const struct speech *speech)
+{
+  uint8_t answer[NBD_GREETING_SIZE + NBD_OPTION_REPLY_SIZE];
+
+  say (fd, speech->bytes, speech->pause);
+  if (speech->pause > 0)
+    client_recv (fd, answer, sizeof answer);
+  say (fd, speech->bytes + speech->pause, speech->len - speech->pause);
 }
 
 /* There is no more to come: the server must hang up. */
@@ -276,7 +288,7 @@ storm_malformed_client (struct storm *storm, uint64_t *chance)
   const int fd = client_connect_to (storm->path, STORM_TIMEOUT_S);
 
   ways[roll (chance, ARRAY_LEN (ways))](&speech, storm, chance);
-  say (fd, &speech);
+  give_speech (fd, &speech);
   /* Few just go, or the server would have more of them than it may have
    * clients before it notices.
    */

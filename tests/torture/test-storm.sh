@@ -27,7 +27,10 @@ case ${BLOBPAGER_SANITIZER_RUNTIME:-} in
 *tsan*) growth=64 ;;
 esac
 export ASAN_OPTIONS="quarantine_size_mb=16${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
-start_blobpagerd --store="$store" --cache-size=64M --profile=off
+# TLS is on offer, so that there is something to break.
+(umask 077 && echo "storm:$(openssl rand -hex 32)" > keys.psk)
+start_blobpagerd --store="$store" --cache-size=64M --profile=off \
+  --tls-psk=keys.psk
 
 # The cache is full before the memory is looked at.
 nbdcopy "$(uri disk)" - | cmp - disk.img
@@ -42,4 +45,7 @@ crowd=(--seconds=4 --good=20 --stalled=6 --malformed=6)
 nbdcopy "$(uri disk)" - | cmp - disk.img || fail "bytes after the storm"
 expect_equal "corrupt windows" 0 "$(status 'j["verify"]["corrupt"]')"
 expect_equal "errors of the driver" 0 "$(status 'j["driver"]["errors"]')"
+blobpager status --control="$control" --metrics |
+  grep -q '^blobpager_client_tls_failures_total [1-9]' ||
+  fail "no client was as far as to break TLS"
 stop_blobpagerd || fail "blobpagerd's exit status"
