@@ -5,7 +5,8 @@
  *   fuzz-NAME          the corpus, each file also cut short and mutated
  *   fuzz-NAME FILE...  these files, as they are
  *
- * Of the corpus, should-fail-* must be refused and all others decode.
+ * Of the corpus, should-fail-* must be refused, found-* may be and are run
+ * as they are, and all others decode.
  *
  * Mutations are reproducible; an input that ends the process is left in
  * the file fuzz-NAME.crash of the working directory.
@@ -117,11 +118,14 @@ static void
 run_seed (int dirfd, const char *name)
 {
   const bool should_fail = strncmp (name, "should-fail-", 12) == 0;
+  const bool is_found = strncmp (name, "found-", 6) == 0;
   size_t size;
   CLEANUP_FREE uint8_t *data = read_input (dirfd, name, &size);
 
   fuzz_decoded = false;
   run_input (data, size);
+  if (is_found)
+    return;
   if (fuzz_decoded == should_fail)
     die (name, should_fail ? "decodes, but should not"
                            : "does not decode");
