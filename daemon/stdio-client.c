@@ -7,13 +7,16 @@
  *   out fails    the front sees that the client has gone
  *   front closes what it sent is written, then done_fd
  *
- * The threads share nothing but descriptors, which main closes after they
- * have ended.
+ * Standard input and output are polled, since a read or write that blocks
+ * could not be stopped; the socket is shut down.  The threads share nothing
+ * but descriptors, which main closes after they have ended.
  */
 #include <config.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -25,6 +28,8 @@
 #include "daemon/drain.h"
 #include "daemon/stdio-client.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/io.h"
+#include "lib/base/range.h"
 
 enum {
   COPY_BYTES = 128 << 10, /* On a thread's stack. */
@@ -62,76 +67,76 @@ is_one_socket (const struct stdio_client *stdio)
 
 /* ---- The threads ---- */
 
-/* After a failed system call on FD: wait until it could do better.
- * Returns false if it never will.
+/* Wait until FD, which is not ours alone and may block, is ready.  Returns
+ * false if there is no use in it any more.
  */
 static bool
-may_retry (int fd, short events)
+wait_for (const struct stdio_client *stdio, int fd, short events)
 {
-  struct pollfd pollfd = { .fd = fd, .events = events };
+  struct pollfd fds[] = {
+    { .fd = fd, .events = events },
+    { .fd = stdio->stop_fd, .events = POLLIN },
+  };
 
-  if (errno == EAGAIN)
-    poll (&pollfd, 1, -1);
-  return errno == EAGAIN || errno == EINTR;
-}
-
-/* Returns what read does, but waits. */
-static ssize_t
-read_some (int fd, void *buf, size_t len)
-{
-  ssize_t n;
-
-  do
-    n = read (fd, buf, len);
-  while (n == -1 && may_retry (fd, POLLIN));
-  return n;
+  while (poll (fds, ARRAY_LEN (fds), -1) == -1)
+    assert (errno == EINTR);
+  return fds[1].revents == 0;
 }
 
 static bool
-write_all (int fd, const char *buf, size_t len)
+may_retry (void)
 {
-  ssize_t n;
-
-  while (len > 0) {
-    n = write (fd, buf, len);
-    if (n >= 0) {
-      buf += n;
-      len -= (size_t) n;
-    }
-    else if (!may_retry (fd, POLLOUT))
-      return false;
-  }
-  return true;
-}
-
-/* Until one side has gone. */
-static void
-copy (int from_fd, int to_fd)
-{
-  char buf[COPY_BYTES];
-  ssize_t n;
-
-  do
-    n = read_some (from_fd, buf, sizeof buf);
-  while (n > 0 && write_all (to_fd, buf, (size_t) n));
+  return errno == EAGAIN || errno == EINTR;
 }
 
 static void *
 copy_in (void *opaque)
 {
   const struct stdio_client *stdio = opaque;
+  char buf[COPY_BYTES];
+  ssize_t n;
 
-  copy (stdio->in_fd, stdio->socket_fd);
+  while (wait_for (stdio, stdio->in_fd, POLLIN)) {
+    n = read (stdio->in_fd, buf, sizeof buf);
+    if (n > 0 ? bp_write_all (stdio->socket_fd, buf, (size_t) n) < 0
+              : n == 0 || !may_retry ())
+      break;
+  }
   shutdown (stdio->socket_fd, SHUT_WR);
   return NULL;
+}
+
+/* A pipe that is ready has room for PIPE_BUF bytes. */
+static bool
+write_out (const struct stdio_client *stdio, const char *buf, size_t len)
+{
+  ssize_t n;
+
+  while (len > 0) {
+    if (!wait_for (stdio, stdio->out_fd, POLLOUT))
+      return false;
+    n = write (stdio->out_fd, buf, MIN (len, PIPE_BUF));
+    if (n == -1 && !may_retry ())
+      return false;
+    if (n > 0) {
+      buf += n;
+      len -= (size_t) n;
+    }
+  }
+  return true;
 }
 
 static void *
 copy_out (void *opaque)
 {
   const struct stdio_client *stdio = opaque;
+  char buf[COPY_BYTES];
+  ssize_t n;
 
-  copy (stdio->socket_fd, stdio->out_fd);
+  do
+    n = read (stdio->socket_fd, buf, sizeof buf);
+  while (n > 0 ? write_out (stdio, buf, (size_t) n)
+               : n == -1 && errno == EINTR);
   shutdown (stdio->socket_fd, SHUT_RDWR);
   eventfd_write (stdio->done_fd, 1);
   return NULL;
@@ -148,12 +153,10 @@ start_threads (struct stdio_client *stdio, struct bp_error *err)
   sigfillset (&all);
   pthread_sigmask (SIG_BLOCK, &all, &before);
   r = pthread_create (&stdio->in_thread, NULL, copy_in, stdio);
+  stdio->nr_threads = r == 0;
   if (r == 0) {
     r = pthread_create (&stdio->out_thread, NULL, copy_out, stdio);
-    if (r != 0) {
-      pthread_cancel (stdio->in_thread);
-      pthread_join (stdio->in_thread, NULL);
-    }
+    stdio->nr_threads += r == 0;
   }
   pthread_sigmask (SIG_SETMASK, &before, NULL);
   if (r != 0)
@@ -161,8 +164,21 @@ start_threads (struct stdio_client *stdio, struct bp_error *err)
                          strerror (r));
   pthread_setname_np (stdio->in_thread, "stdio-in");
   pthread_setname_np (stdio->out_thread, "stdio-out");
-  stdio->is_bridged = true;
   return 0;
+}
+
+/* The threads that there are give up whatever they wait for. */
+static void
+stop_threads (struct stdio_client *stdio)
+{
+  if (stdio->nr_threads == 0)
+    return;
+  eventfd_write (stdio->stop_fd, 1);
+  shutdown (stdio->socket_fd, SHUT_RDWR);
+  pthread_join (stdio->in_thread, NULL);
+  if (stdio->nr_threads == 2)
+    pthread_join (stdio->out_thread, NULL);
+  stdio->nr_threads = 0;
 }
 
 int
@@ -177,11 +193,13 @@ stdio_connect (struct stdio_client *stdio, int *ret_fd, struct bp_error *err)
     return 0;
   }
   stdio->done_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (stdio->done_fd == -1 ||
+  stdio->stop_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (stdio->done_fd == -1 || stdio->stop_fd == -1 ||
       socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == -1)
     return bp_error_set (err, -errno, "--stdio: %m");
   stdio->socket_fd = fds[0];
   front_fd = fds[1];
+  stdio->is_bridged = true;
   r = start_threads (stdio, err);
   if (r == 0)
     *ret_fd = steal_fd (&front_fd);
@@ -198,15 +216,12 @@ close_fd (int *fd)
 void
 stdio_done (struct stdio_client *stdio, uint64_t end_ns, int hurry_fd)
 {
-  if (stdio->is_bridged) {
+  if (stdio->nr_threads == 2)
     drain_wait (stdio->done_fd, end_ns, hurry_fd);
-    pthread_cancel (stdio->in_thread);
-    pthread_cancel (stdio->out_thread);
-    pthread_join (stdio->in_thread, NULL);
-    pthread_join (stdio->out_thread, NULL);
-  }
+  stop_threads (stdio);
   close_fd (&stdio->in_fd);
   close_fd (&stdio->out_fd);
   close_fd (&stdio->socket_fd);
   close_fd (&stdio->done_fd);
+  close_fd (&stdio->stop_fd);
 }

@@ -7,10 +7,10 @@
  *                   │ socketpair │ ◀──────────────────▶ the front
  *  out ◀─ thread ◀─ └────────────┘
  *
- * Two descriptors may be pipes, files or terminals, which the front's
- * loops cannot serve, so two threads copy between them and a socket.  They
- * wait in read and write, since the descriptors are shared with others
- * who may not expect them to become non-blocking.
+ * Two descriptors may be pipes or files, which the front's loops cannot
+ * serve, so two threads copy between them and a socket.  The descriptors
+ * stay as they are, since others who share them may not expect them to
+ * become non-blocking.
  *
  * Threads: main's, but for what stdio-client.c says.
  */
@@ -24,15 +24,18 @@
 #include "lib/error.h"
 
 struct stdio_client {
-  int in_fd, out_fd; /* -1: not taken, or handed on. */
-  bool is_bridged;   /* The rest is in use. */
-  int socket_fd;     /* Our end of the pair. */
-  int done_fd;       /* An eventfd: all that the front sent is written. */
+  int in_fd, out_fd;   /* -1: not taken, or handed on. */
+  bool is_bridged;     /* The rest is in use. */
+  int socket_fd;       /* Our end of the pair. */
+  int done_fd;         /* An eventfd: all that the front sent is written. */
+  int stop_fd;         /* An eventfd: the threads are to end. */
+  unsigned nr_threads; /* That there are, in this order: */
   pthread_t in_thread, out_thread;
 };
-#define STDIO_NONE                                            \
-  {                                                           \
-    .in_fd = -1, .out_fd = -1, .socket_fd = -1, .done_fd = -1 \
+#define STDIO_NONE                                             \
+  {                                                            \
+    .in_fd = -1, .out_fd = -1, .socket_fd = -1, .done_fd = -1, \
+    .stop_fd = -1                                              \
   }
 
 /* Take standard input and output over, before a child could inherit them:
