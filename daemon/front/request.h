@@ -52,11 +52,11 @@ struct request {
   entry;
   struct conn *conn;
   struct large_read *large; /* That it is a part of, or NULL. */
-  bool has_op;              /* op is the pager's, or complete. */
-  bool is_read;
-  struct export_map *map; /* BLOCK_STATUS's, owned; or NULL. */
-  bool is_last;           /* Its last chunk is the last of its cookie. */
+  struct export_map *map;   /* BLOCK_STATUS's, owned; or NULL. */
   enum reply_form form;
+  bool has_op; /* op is the pager's, or complete. */
+  bool is_read;
+  bool is_last;                    /* Its last chunk ends the answer. */
   uint32_t error;                  /* NBD error of the reply; */
   const char *message;             /* why, for a person: a literal. */
   uint64_t bad_offset;             /* Where a read failed, or NO_OFFSET:
@@ -72,6 +72,8 @@ struct request {
 
 TAILQ_HEAD (request_list, request);
 
+/* ---- request.c ---- */
+
 /* Handle the requests that the connection has received, as far as its
  * limits allow; sets conn->paused if they stopped it.  May close CONN.
  * Returns true if there were any.
@@ -80,6 +82,8 @@ bool requests_parse (struct conn *conn);
 
 /* The payload of conn->refused has been read over. */
 void request_payload_skipped (struct conn *conn);
+
+/* ---- request-life.c ---- */
 
 /* A request of CONN with COOKIE, not yet in any list; NULL, and CONN is
  * closed, if there is no memory.

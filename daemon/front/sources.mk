@@ -36,6 +36,7 @@ front_sources = \
 	front/reply-layout.h \
 	front/reply.c \
 	front/reply.h \
+	front/request-life.c \
 	front/request.c \
 	front/request.h \
 	front/shard.c \
